@@ -1,0 +1,1 @@
+"""Local channels: a packed interpreter of this machine, archives, their index."""

@@ -1,0 +1,1 @@
+"""The compositions: a lock from a recipe, a generation from a lock."""

@@ -1,0 +1,1 @@
+"""What is wanted: the recipe's model and its reader."""

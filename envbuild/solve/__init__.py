@@ -1,0 +1,1 @@
+"""Asking the two solvers: conda by py-rattler, PyPI by uv."""

@@ -1,0 +1,1 @@
+"""Generations on disk: making, checking, switching and collecting them."""

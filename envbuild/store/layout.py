@@ -1,0 +1,169 @@
+"""Every path in a store.
+
+::
+
+    STORE/envs/NAME/generations/ID/            a generation: the conda prefix itself
+    STORE/envs/NAME/generations/ID/.envbuild/  manifest.json, environment.json, needs.json
+    STORE/envs/NAME/current -> generations/ID  a relative link
+    STORE/envs/NAME/history.jsonl              who moved `current`, when, from, to
+    STORE/envs/NAME/lock                       held while the environment changes
+    STORE/by-name/NAME -> ../envs/NAME/current what conda, VS Code and Jupyter see
+    STORE/cache/{pkgs,uv,metadata,host}        caches, hard-linked into generations
+    STORE/ledger.sqlite                        what was hashed and has not changed since
+    STORE/channels/                            local channels: host pythons, added archives
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from envbuild.errors import UsageProblem
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
+
+OWN_FOLDER = ".envbuild"
+MANIFEST = "manifest.json"
+ENVIRONMENT = "environment.json"
+NEEDS = "needs.json"
+STORE_FORMAT = 1
+
+
+def check_name(name: str) -> str:
+    """Return the name of an environment if it is one.
+
+    Raises:
+        UsageProblem: It has other characters than letters, digits, `.`, `_`, `-`, starts with
+            `.` or `-`, or is longer than 64.
+    """
+    if _NAME.fullmatch(name):
+        return name
+    message = f"{name!r} is not a name"
+    raise UsageProblem(
+        message, hint="use letters, digits, '.', '_' and '-', at most 64, not '.' or '-' first"
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Store:
+    """The paths of one store."""
+
+    root: Path
+
+    @property
+    def cache(self) -> Path:
+        """Caches of the engines and of ours."""
+        return self.root / "cache"
+
+    @property
+    def package_cache(self) -> Path:
+        """Conda archives, and what was extracted from them."""
+        return self.cache / "pkgs"
+
+    @property
+    def uv_cache(self) -> Path:
+        """The cache of uv."""
+        return self.cache / "uv"
+
+    @property
+    def metadata_cache(self) -> Path:
+        """METADATA of wheels, by the wheel's SHA-256."""
+        return self.cache / "metadata"
+
+    @property
+    def ledger(self) -> Path:
+        """What was hashed, and archives' first digests."""
+        return self.root / "ledger.sqlite"
+
+    @property
+    def channels(self) -> Path:
+        """Local channels."""
+        return self.root / "channels"
+
+    @property
+    def by_name(self) -> Path:
+        """Links by name, for conda's `envs_dirs`."""
+        return self.root / "by-name"
+
+    @property
+    def environments(self) -> Path:
+        """One folder per environment."""
+        return self.root / "envs"
+
+    def place(self, name: str) -> "Place":
+        """Return the paths of one environment."""
+        return Place(store=self, name=check_name(name))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Place:
+    """The paths of one environment in a store."""
+
+    store: Store
+    name: str
+
+    @property
+    def root(self) -> Path:
+        """The environment's own folder."""
+        return self.store.environments / self.name
+
+    @property
+    def generations(self) -> Path:
+        """One folder per generation."""
+        return self.root / "generations"
+
+    @property
+    def current(self) -> Path:
+        """The link that names the current generation."""
+        return self.root / "current"
+
+    @property
+    def history(self) -> Path:
+        """Who moved `current`, a JSON object a line."""
+        return self.root / "history.jsonl"
+
+    @property
+    def lock(self) -> Path:
+        """Held while the environment changes."""
+        return self.root / "lock"
+
+    @property
+    def by_name(self) -> Path:
+        """The link under which other tools find the environment."""
+        return self.store.by_name / self.name
+
+    def generation(self, identifier: str) -> "Generation":
+        """Return the paths of one generation."""
+        return Generation(place=self, identifier=identifier)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Generation:
+    """The paths of one generation."""
+
+    place: Place
+    identifier: str
+
+    @property
+    def prefix(self) -> Path:
+        """The conda prefix."""
+        return self.place.generations / self.identifier
+
+    @property
+    def own(self) -> Path:
+        """Our own files."""
+        return self.prefix / OWN_FOLDER
+
+    @property
+    def manifest(self) -> Path:
+        """Written last; a generation without it is rubbish."""
+        return self.own / MANIFEST
+
+    @property
+    def environment(self) -> Path:
+        """What activation sets, computed once."""
+        return self.own / ENVIRONMENT
+
+    @property
+    def needs(self) -> Path:
+        """What a host must have."""
+        return self.own / NEEDS

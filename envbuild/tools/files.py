@@ -1,0 +1,125 @@
+"""Files, whole or not at all: atomic writes, link swaps, locks, removal."""
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import secrets
+import shutil
+import stat
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from envbuild.errors import StoreError
+
+_POLL_S = 0.05
+
+
+def write_atomic(path: Path, text: str, *, mode: int = 0o644) -> None:
+    """Write a text file so that a reader sees the old or the new one, never half of it.
+
+    Raises:
+        OSError: It cannot be written; the old file is untouched.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
+            os.fchmod(file.fileno(), mode)
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a rename in this folder last over a power cut (fsync(2) on the folder)."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def swap_link(link: Path, to: str) -> None:
+    """Point a symbolic link elsewhere in one step; `to` is written as it is given."""
+    temporary = link.with_name(f".{link.name}.{secrets.token_hex(4)}")
+    temporary.symlink_to(to)
+    try:
+        temporary.replace(link)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_folder(link.parent)
+
+
+def make_folder(path: Path, *, mode: int = 0o755) -> None:
+    """Make a folder and its parents with that mode, whatever the umask."""
+    missing: list[Path] = []
+    folder = path
+    while not folder.exists():
+        missing.append(folder)
+        folder = folder.parent
+    for folder in reversed(missing):
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir()
+            folder.chmod(mode)
+
+
+@contextlib.contextmanager
+def exclusive(path: Path, *, timeout_s: float, purpose: str) -> Iterator[int]:
+    """Hold an exclusive lock and yield its descriptor, which children may inherit.
+
+    The holder's host, pid and purpose stand in the file. The lock ends with the last process
+    that has the descriptor (flock(2)).
+
+    Raises:
+        StoreError: It was not free within `timeout_s`; the message names the holder.
+    """
+    make_folder(path.parent)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        _take(descriptor, path, time.monotonic() + timeout_s)
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.uname().nodename} {os.getpid()} {purpose}\n".encode(), 0)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _take(descriptor: int, path: Path, deadline: float) -> None:
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                holder = os.pread(descriptor, 500, 0).decode(errors="replace").split(maxsplit=2)
+                host, pid, purpose = [*holder, "?", "?", "?"][:3]
+                message = f"{path} is held by process {pid} on {host} ({purpose.strip()})"
+                raise StoreError(message, hint="wait for it to end, then try again") from None
+            time.sleep(_POLL_S)
+        else:
+            return
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a file or a folder with all it holds, also where its folders are read-only."""
+    if not path.is_symlink() and path.is_dir():
+        for folder, _, _ in os.walk(path):
+            mode = Path(folder).stat().st_mode
+            if mode & stat.S_IRWXU != stat.S_IRWXU:
+                Path(folder).chmod(mode | stat.S_IRWXU)
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def sha256_file(path: Path) -> str:
+    """Return the SHA-256 of a file's content, hex."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
