@@ -1,0 +1,131 @@
+"""What a store has: environments, their generations, the current one. Imported on hot paths."""
+
+import contextlib
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from envbuild.errors import InputError, StoreError
+from envbuild.store.layout import Generation, Place, Store
+
+_TARGET = re.compile(r"generations/([0-9a-f]{16}(?:-[0-9]+)?)")
+_IDENTIFIER = re.compile(r"[0-9a-f]{16}(?:-[0-9]+)?")
+
+
+def existing(store: Store, name: str) -> Place:
+    """Return the place of an environment that the store has.
+
+    Raises:
+        UsageProblem: It is not a name.
+        InputError: The store has no environment of that name.
+    """
+    place = store.place(name)
+    if place.generations.is_dir():
+        return place
+    import difflib
+
+    near = difflib.get_close_matches(name, names(store), n=3)
+    also = f"; near: {', '.join(near)}" if near else ""
+    message = f"no environment {name!r} in {store.root}{also}"
+    raise InputError(message, source=name, hint=f"envbuild create {name}")
+
+
+def names(store: Store) -> tuple[str, ...]:
+    """Return the names of the store's environments, sorted."""
+    try:
+        folders = sorted(store.environments.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return ()
+    return tuple(folder.name for folder in folders if (folder / "generations").is_dir())
+
+
+def current(place: Place) -> Generation | None:
+    """Return the generation that `current` names, or None if there is no such link.
+
+    It may be gone: see `complete`.
+
+    Raises:
+        StoreError: `current` is not a link to a generation of this environment.
+    """
+    try:
+        to = str(place.current.readlink())
+    except FileNotFoundError:
+        return None
+    except OSError:
+        message = f"{place.current} is not a link"
+        raise StoreError(message, hint="move it away, then switch to a generation") from None
+    found = _TARGET.fullmatch(to)
+    if not found:
+        message = f"{place.current} points to {to}, which is no generation of {place.name}"
+        raise StoreError(message, hint=f"envbuild switch {place.name} GENERATION")
+    return place.generation(found[1])
+
+
+def complete(generation: Generation) -> bool:
+    """Tell whether a generation's build came to its end: its manifest is there."""
+    return generation.manifest.is_file()
+
+
+def generations(place: Place) -> tuple[Generation, ...]:
+    """Return the complete generations in the order in which they were made."""
+    found: list[tuple[int, str]] = []
+    for name in _folder_names(place.generations):
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            stamp = place.generation(name).manifest.stat().st_mtime_ns
+            found.append((stamp, name))
+    return tuple(place.generation(name) for _, name in sorted(found))
+
+
+def incomplete(place: Place) -> tuple[Generation, ...]:
+    """Return the folders of builds that did not end (or have not yet)."""
+    candidates = map(place.generation, _folder_names(place.generations))
+    return tuple(generation for generation in candidates if not complete(generation))
+
+
+def find(place: Place, text: str, *, also: Sequence[str] = ()) -> Generation:
+    """Return the complete generation meant by an ID or by the beginning of one.
+
+    Args:
+        place: The environment.
+        text: What the user wrote.
+        also: IDs that the text means in another way (a number of the history).
+
+    Raises:
+        InputError: Nothing, or more than one generation, answers to `text`.
+        StoreError: The generation is incomplete.
+    """
+    there = [generation.identifier for generation in generations(place)]
+    if text in there:
+        return place.generation(text)
+    meant = {name for name in there if text and name.startswith(text)} | set(also)
+    if not meant and text in {generation.identifier for generation in incomplete(place)}:
+        message = f"generation {text} of {place.name} is incomplete: its build did not end"
+        raise StoreError(message, hint=f"envbuild create {place.name}")
+    if len(meant) > 1:
+        message = f"{text!r} means more than one generation of {place.name}"
+        raise InputError(message, source=text, hint=f"one of {', '.join(sorted(meant))}")
+    identifier = next(iter(meant), "")
+    if identifier not in there:
+        what = f"generation {identifier} ({text!r}), it is gone" if meant else repr(text)
+        message = f"{place.name} has no generation {what}"
+        raise InputError(message, source=text, hint=whats_there(place))
+    return place.generation(identifier)
+
+
+def whats_there(place: Place) -> str:
+    """Return a hint that names the complete generations, or how to make one."""
+    there = [generation.identifier for generation in generations(place)]
+    if not there:
+        return f"envbuild create {place.name}"
+    return f"there are {', '.join(there)} (see: envbuild history {place.name})"
+
+
+def _folder_names(folder: Path) -> list[str]:
+    """Return the names below `generations/` that can be ours, sorted; links are not."""
+    with os.scandir(folder) as entries:
+        return sorted(
+            entry.name
+            for entry in entries
+            if _IDENTIFIER.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False)
+        )
