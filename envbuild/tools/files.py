@@ -81,15 +81,35 @@ def exclusive(path: Path, *, timeout_s: float, purpose: str) -> Iterator[int]:
     Raises:
         StoreError: It was not free within `timeout_s`; the message names the holder.
     """
-    make_folder(path.parent)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    deadline = time.monotonic() + timeout_s
+    descriptor = _open_and_take(path, deadline)
+    while not _is_at(descriptor, path):
+        os.close(descriptor)  # whoever held it removed the file: its lock keeps nobody out
+        descriptor = _open_and_take(path, deadline)
     try:
-        _take(descriptor, path, time.monotonic() + timeout_s)
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.uname().nodename} {os.getpid()} {purpose}\n".encode(), 0)
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def _open_and_take(path: Path, deadline: float) -> int:
+    make_folder(path.parent)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        _take(descriptor, path, deadline)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _is_at(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.lstat())
+    except FileNotFoundError:
+        return False
 
 
 def _take(descriptor: int, path: Path, deadline: float) -> None:
