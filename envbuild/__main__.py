@@ -1,6 +1,8 @@
 """`python -m envbuild`, the same as the `envbuild` command."""
 
+import sys
+
 from envbuild.cli.main import main
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,0 +1,232 @@
+"""`Here`: where and how this command runs, from its options, the environment and the machine.
+
+Everything is worked out when it is asked for, so that a command pays only for what it uses.
+"""
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import datetime
+    from pathlib import Path
+
+    from envbuild.access import Access
+    from envbuild.store.layout import Store
+    from envbuild.target import Platform
+
+_YES = {"1", "true", "yes", "on"}
+_NO = {"", "0", "false", "no", "off"}
+
+
+class Here:
+    """Where and how this command runs.
+
+    Attributes:
+        environment: The environment of this process.
+        store_option: `--store`, or None.
+        recipes_option: `--recipes`, or None.
+        locks_option: `--locks`, or None.
+        verbosity: How often `-v` was given.
+        quiet: Whether `-q` was given; it wins over `-v`.
+        color: `--color`: `auto`, `always` or `never`.
+        no_progress_option: Whether `--no-progress` was given.
+        offline_option: Whether `--offline` was given.
+        locked_option: Whether `--locked` was given.
+        frozen_option: Whether `--frozen` was given.
+        debug: Whether an internal error shows its traceback.
+        as_json: Whether results, errors included, are printed as JSON.
+        failure_code: Exit code of every failure of ours, None for each error's own.
+    """
+
+    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+        """Take the environment of this process, or another; options come later.
+
+        Args:
+            environment: Variables to read instead of this process's.
+        """
+        self.environment: Mapping[str, str] = os.environ if environment is None else environment
+        self.store_option: str | None = None
+        self.recipes_option: str | None = None
+        self.locks_option: str | None = None
+        self.verbosity = 0
+        self.quiet = False
+        self.color = "auto"
+        self.no_progress_option = False
+        self.offline_option = False
+        self.locked_option = False
+        self.frozen_option = False
+        self.debug = False
+        self.as_json = False
+        self.failure_code: int | None = None
+
+    @property
+    def home(self) -> "Path":
+        """The user's home directory."""
+        from pathlib import Path
+
+        return Path(self.environment.get("HOME") or "/nonexistent")
+
+    @property
+    def store(self) -> "Store":
+        """The store: `--store`, `ENVBUILD_STORE`, else one for root and one per user."""
+        from pathlib import Path
+
+        from envbuild.store.layout import Store
+
+        told = self.store_option or self.environment.get("ENVBUILD_STORE")
+        if told:
+            return Store(root=Path(told).expanduser().absolute())
+        if os.geteuid() == 0:
+            return Store(root=Path("/var/lib/envbuild"))
+        data = self.environment.get("XDG_DATA_HOME") or ""
+        base = Path(data) if data.startswith("/") else self.home / ".local/share"
+        return Store(root=base / "envbuild")
+
+    @property
+    def recipe_folders(self) -> "tuple[Path, ...]":
+        """Where recipes are looked up, first folder first."""
+        return self._folders(self.recipes_option, "ENVBUILD_RECIPES", "recipes")
+
+    @property
+    def lock_folders(self) -> "tuple[Path, ...]":
+        """Where locks are looked up, first folder first."""
+        return self._folders(self.locks_option, "ENVBUILD_LOCKFILES", "lockfiles")
+
+    @property
+    def lock_output(self) -> "Path":
+        """The folder that new locks are written to: never the one in the package."""
+        from pathlib import Path
+
+        told = self.locks_option or self.environment.get("ENVBUILD_LOCKFILES") or "lockfiles"
+        return Path(told.split(os.pathsep)[0]).expanduser()
+
+    def lock_folder(self, name: str) -> "Path | None":
+        """Return the folder of a recipe's lock (`lockfiles/NAME`), or None if there is none."""
+        for folder in self.lock_folders:
+            if (folder / name / "conda-lock.yml").is_file():
+                return folder / name
+        return None
+
+    def _folders(self, option: str | None, variable: str, name: str) -> "tuple[Path, ...]":
+        from pathlib import Path
+
+        package = Path(__file__).parent.parent / name
+        told = [option, *self.environment.get(variable, "").split(os.pathsep)]
+        return (*(Path(part).expanduser() for part in told if part), Path(name), package)
+
+    @property
+    def access(self) -> "Access":
+        """How channels and indexes are reached."""
+        from envbuild.access import Access
+        from envbuild.tools import index_settings
+
+        return Access(
+            channel_mirrors=index_settings.channel_mirrors(self.environment),
+            default_index=index_settings.default_index(self.environment, self.home),
+            offline=self.offline,
+            environment=index_settings.network_environment(self.environment),
+        )
+
+    @property
+    def offline(self) -> bool:
+        """Whether only caches may be used."""
+        return self.offline_option or bool(self.flag("OFFLINE"))
+
+    @property
+    def locked(self) -> bool:
+        """Whether a lock that does not answer its recipe is an error."""
+        return self._one_of_locked_and_frozen()[0]
+
+    @property
+    def frozen(self) -> bool:
+        """Whether a lock is taken as it is."""
+        return self._one_of_locked_and_frozen()[1]
+
+    def _one_of_locked_and_frozen(self) -> tuple[bool, bool]:
+        locked, frozen = self.locked_option, self.frozen_option
+        if not locked and not frozen:
+            locked, frozen = bool(self.flag("LOCKED")), bool(self.flag("FROZEN"))
+        if locked and frozen:
+            from envbuild.errors import UsageProblem
+
+            message = "--locked and --frozen cannot be used together"
+            raise UsageProblem(message, hint="--locked looks whether the lock answers the recipe")
+        return locked, frozen
+
+    @property
+    def python(self) -> str | None:
+        """`ENVBUILD_PYTHON`, the interpreter for recipes on the host's Python."""
+        return self.environment.get("ENVBUILD_PYTHON") or None
+
+    @property
+    def compile_default(self) -> bool:
+        """Whether `create` compiles bytecode when no option says: root's store does."""
+        told = self.flag("COMPILE")
+        return os.geteuid() == 0 if told is None else told
+
+    def flag(self, name: str) -> bool | None:
+        """Return what `ENVBUILD_name` says, or None if it is not set.
+
+        Raises:
+            UsageProblem: It is neither yes nor no.
+        """
+        told = self.environment.get(f"ENVBUILD_{name}")
+        if told is None:
+            return None
+        if told.lower() in _YES | _NO:
+            return told.lower() in _YES
+        from envbuild.errors import UsageProblem
+
+        message = f"ENVBUILD_{name} is {told!r}, which is neither yes nor no"
+        raise UsageProblem(message, hint="set it to 1 or 0")
+
+    def now(self) -> "datetime":
+        """Return this instant, in UTC."""
+        from datetime import UTC, datetime
+
+        return datetime.now(UTC)
+
+    @property
+    def platform(self) -> "Platform":
+        """The platform of this machine.
+
+        Raises:
+            HostError: envbuild knows no platform for its processor.
+        """
+        from envbuild.errors import HostError
+        from envbuild.target import MACHINES
+
+        machine = os.uname().machine
+        for platform, name in MACHINES.items():
+            if name == machine:
+                return platform
+        message = f"this machine is a {machine}; environments exist for {', '.join(MACHINES)}"
+        raise HostError(message)
+
+    @property
+    def user(self) -> str:
+        """Who runs this: the login, and who became it by sudo."""
+        import pwd
+
+        try:
+            name = pwd.getpwuid(os.getuid()).pw_name
+        except KeyError:
+            name = str(os.getuid())
+        sudo = self.environment.get("SUDO_USER")
+        return f"{name} ({sudo})" if sudo and sudo != name else name
+
+    @property
+    def host(self) -> str:
+        """The name of this machine."""
+        return os.uname().nodename
+
+    def forced_color(self) -> bool | None:
+        """Return whether colour is wanted whatever the stream is; None: only on a terminal."""
+        if self.color != "auto":
+            return self.color == "always"
+        if self.environment.get("NO_COLOR"):
+            return False
+        if self.environment.get("FORCE_COLOR", "0") != "0":
+            return True
+        return False if self.environment.get("TERM") == "dumb" else None

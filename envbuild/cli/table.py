@@ -1,0 +1,36 @@
+"""The list of commands, so that `--help` and completion load none of them."""
+
+SECTIONS: dict[str, dict[str, str]] = {
+    "Recipes and locks": {
+        "new": "Write a commented recipe that locks as it is.",
+        "schema": "Print the JSON Schema of recipes.",
+        "lock": "Solve recipes and write their locks.",
+    },
+    "Environments": {
+        "create": "Create the environment of a lock (again: nothing to do).",
+        "run": "Run a command in an environment.",
+        "shell": "Start a shell in an environment.",
+        "activate": "Print what activates an environment in this shell.",
+        "list": "List environments and recipes.",
+        "info": "Show the installation, or one environment.",
+        "status": "Say whether environments answer their recipes and locks.",
+        "verify": "Compare every installed file with its digest.",
+    },
+    "Generations": {
+        "history": "Show who moved an environment, when, from and to which generation.",
+        "switch": "Make another generation current.",
+        "rollback": "Go back to the generation before.",
+        "gc": "Remove old generations.",
+        "remove": "Remove an environment with all its generations.",
+    },
+    "More": {
+        "channel": "Manage local channels: host Pythons and added archives.",
+        "completion": "Print the completion script of a shell.",
+    },
+}
+
+HELP: dict[str, str] = {
+    name: text for section in SECTIONS.values() for name, text in section.items()
+}
+
+ALIASES: dict[str, str] = {"sync": "create", "shell-hook": "activate"}
