@@ -169,7 +169,12 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401
         """Run the command; what it returns is the exit code."""
-        _here(ctx).failure_code = self.failure_code
+        here = _here(ctx)
+        here.failure_code = self.failure_code
+        if here.verbosity and not here.quiet:
+            from envbuild.cli.logs import show
+
+            show(here.verbosity)
         return super().invoke(ctx)
 
 

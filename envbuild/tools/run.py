@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import logging
 import os
 import shlex
 import signal
@@ -17,6 +18,7 @@ from envbuild.errors import ToolFailed, ToolMissing, ToolTimedOut
 _TAIL_BYTES = 4000
 _GRACE_S = 5.0
 _PR_SET_PDEATHSIG = 1
+_LOG = logging.getLogger(__name__)
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -56,8 +58,11 @@ class Runner(Protocol):
 
 
 def base_environment(path: str = "/usr/local/bin:/usr/bin:/bin") -> dict[str, str]:
-    """Return the environment that every child starts from: no user setting can change a result."""
-    return {"PATH": path, "HOME": "/nonexistent", "LANG": "C.UTF-8", "TZ": "UTC"}
+    """Return the environment that every child starts from: no user setting can change a result.
+
+    `HOME` is a file, so that no child can make a folder there, not even root's (uv does).
+    """
+    return {"PATH": path, "HOME": "/dev/null", "LANG": "C.UTF-8", "TZ": "UTC"}
 
 
 def command_text(argv: Sequence[str | os.PathLike[str]]) -> str:
@@ -97,6 +102,7 @@ def run(
         ToolTimedOut: It did not end in `timeout_s`.
     """
     words = tuple(os.fspath(word) for word in argv)
+    _LOG.info("$ %s", command_text(words))
     with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as out:
         source.write((stdin or "").encode())
         source.seek(0)
