@@ -1,0 +1,315 @@
+"""Is a freshly linked prefix what its packages declare? Hashes only what the ledger cannot know."""
+
+import os
+import stat
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from envbuild.findings import Finding, Findings, Severity
+from envbuild.store.installed import Owner, Seen, is_link
+from envbuild.store.ledger import Tree
+from envbuild.tools.hashing import hash_files
+
+_SOURCE = "source:"
+PROGRAM = 0o755
+PLAIN = 0o644
+
+Row = list[object]
+"""Path, kind, digest, mode, size, owner: as `store.manifest.dumps_files` takes it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Checked:
+    """What a check of a prefix found.
+
+    Attributes:
+        owners: Labels that rows refer to.
+        rows: Every file, sorted by path.
+        findings: What is wrong.
+        spoiled: Owners whose files in the cache are not what their packages declare.
+        learned: What the ledger should remember.
+    """
+
+    owners: tuple[str, ...]
+    rows: list[Row]
+    findings: Findings
+    spoiled: tuple[Owner, ...] = ()
+    learned: Mapping[str, Tree] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files together."""
+        return sum(row[4] for row in self.rows if isinstance(row[4], int))
+
+
+@dataclass(kw_only=True, slots=True)
+class _Work:
+    """What one check gathers."""
+
+    prefix: str
+    seen: Mapping[str, os.stat_result]
+    claims: dict[str, int] = field(default_factory=dict)
+    rivals: list[tuple[str, int, int]] = field(default_factory=list)
+    declared: dict[str, str | None] = field(default_factory=dict)
+    digests: dict[str, str] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+    spoiled: set[int] = field(default_factory=set)
+    learned: set[int] = field(default_factory=set)
+
+
+def check(
+    prefix: Path,
+    seen: Seen,
+    owners: Sequence[Owner],
+    known: Mapping[str, Tree],
+    *,
+    done: Callable[[int], None] | None = None,
+) -> Checked:
+    """Compare what lies in a prefix with what its packages declare.
+
+    Codes: `file-missing`, `file-differs`, `file-unreadable` (errors), `wheel-over-conda` (error),
+    `clobber` (warning).
+
+    Args:
+        prefix: The prefix.
+        seen: What lies in it.
+        owners: Its packages, conda's first.
+        known: What the ledger knows of each `Owner.package`.
+        done: Told about the bytes hashed, from several threads.
+
+    Raises:
+        OSError: A link cannot be read.
+    """
+    work = _Work(prefix=os.fspath(prefix), seen=seen.files)
+    unknown: list[tuple[str, int]] = []
+    for number, owner in enumerate(owners):
+        _claim(work, number, owner, known.get(owner.package, {}), unknown)
+    for path, status in seen.files.items():
+        if path not in work.claims and not is_link(status):
+            unknown.append((path, status.st_size))
+    sources = _unknown_sources(owners, known)
+    _hash(work, owners, unknown, sources, done)
+    _judge(work, owners)
+    return Checked(
+        owners=tuple(owner.label for owner in owners),
+        rows=_rows(work),
+        findings=tuple(sorted(work.findings, key=lambda finding: (finding.where, finding.code))),
+        spoiled=tuple(owners[number] for number in sorted(work.spoiled)),
+        learned={
+            owners[number].package: _tree(work, owners[number])
+            for number in sorted(work.learned - work.spoiled)
+        },
+    )
+
+
+def _claim(
+    work: _Work, number: int, owner: Owner, tree: Tree, unknown: list[tuple[str, int]]
+) -> None:
+    """Take what the ledger knows of an owner's files; list the others."""
+    seen, claims, declared, digests = work.seen, work.claims, work.declared, work.digests
+    for path, digest in zip(owner.paths, owner.digests, strict=True):
+        if path in claims:
+            if claims[path] != number:
+                work.rivals.append((path, claims[path], number))
+                declared[path] = digest
+            continue
+        claims[path] = number
+        declared[path] = digest
+        status = seen.get(path)
+        if status is None:
+            if not path.endswith(".pyc"):
+                work.findings.append(_missing(path, owner))
+        elif (
+            (row := tree.get(path)) is not None
+            and row[0] == status.st_ino
+            and row[1] == status.st_size
+            and row[2] == status.st_mtime_ns
+        ):
+            digests[path] = row[3]
+        elif not stat.S_ISLNK(status.st_mode):
+            unknown.append((path, status.st_size))
+
+
+def _unknown_sources(
+    owners: Sequence[Owner], known: Mapping[str, Tree]
+) -> list[tuple[str, int, int]]:
+    """Return files of the cache that were copied and are not known: path, bytes, owner."""
+    unknown: list[tuple[str, int, int]] = []
+    for number, owner in enumerate(owners):
+        tree = known.get(owner.package, {})
+        for path, digest in owner.sources:
+            status = _status(path)
+            row = tree.get(_SOURCE + path)
+            here = (status.st_ino, status.st_size, status.st_mtime_ns, digest) if status else None
+            if row is None or here is None or tuple(row) != here:
+                unknown.append((path, status.st_size if status else 0, number))
+    return unknown
+
+
+def _hash(
+    work: _Work,
+    owners: Sequence[Owner],
+    unknown: Iterable[tuple[str, int]],
+    sources: Iterable[tuple[str, int, int]],
+    done: Callable[[int], None] | None,
+) -> None:
+    """Hash what is not known, and note whose cache entries have something to remember."""
+    names = {f"{work.prefix}/{path}": (path, size) for path, size in unknown}
+    copied = {path: (size, number) for path, size, number in sources}
+    jobs = [(full, size) for full, (_, size) in names.items()]
+    jobs += [(path, size) for path, (size, _) in copied.items()]
+    for full, answer in hash_files(jobs, done=done).items() if jobs else ():
+        if full in copied:
+            number = copied[full][1]
+            work.learned.add(number)
+            if answer != dict(owners[number].sources)[full]:
+                work.spoiled.add(number)
+                work.findings.append(_differs(full, owners[number]))
+            continue
+        path = names[full][0]
+        if isinstance(answer, OSError):
+            work.findings.append(_unreadable(path, answer))
+            continue
+        work.digests[path] = answer
+        if path in work.claims and work.seen[path].st_nlink > 1:
+            work.learned.add(work.claims[path])
+
+
+def _judge(work: _Work, owners: Sequence[Owner]) -> None:
+    """Compare digests with what is declared; name paths that two packages claim."""
+    rivals = {path for path, _, _ in work.rivals}
+    declared, digests = work.declared, work.digests
+    for path, number in work.claims.items():
+        wanted = declared[path]
+        found = digests.get(path)
+        if wanted is None or found is None or wanted == found or path in rivals:
+            continue
+        work.findings.append(_differs(path, owners[number]))
+        if work.seen[path].st_nlink > 1:
+            work.spoiled.add(number)
+    for path, first, second in work.rivals:
+        _rivalry(work, path, owners[first], owners[second])
+    for owner in owners:
+        for lost, path in owner.moved.items():
+            winner = work.claims.get(path)
+            if winner is not None and digests.get(path) != digests.get(lost):
+                work.findings.append(_clobber(path, owners[winner], owner))
+
+
+def _rivalry(work: _Work, path: str, first: Owner, second: Owner) -> None:
+    digests = {
+        digest
+        for owner in (first, second)
+        for claimed, digest in zip(owner.paths, owner.digests, strict=True)
+        if claimed == path
+    }
+    if digests == {work.digests.get(path)}:
+        return
+    if work.digests.get(path) not in digests:
+        work.findings.append(_differs(path, second))
+    if first.is_conda and not second.is_conda:
+        work.findings.append(
+            Finding(
+                code="wheel-over-conda",
+                severity=Severity.ERROR,
+                where=path,
+                what=f"the wheel {second.name} replaced a file of conda's {first.name}",
+                why="whichever is right, the other package no longer holds what it declares",
+                hint="take the package from one half only",
+            )
+        )
+    else:
+        work.findings.append(_clobber(path, second, first))
+
+
+def _tree(work: _Work, owner: Owner) -> Tree:
+    """Return what the ledger should remember of an owner: files that a cache shares."""
+    tree: Tree = {}
+    for path in owner.paths:
+        status = work.seen.get(path)
+        digest = work.digests.get(path)
+        if status is not None and digest is not None and status.st_nlink > 1:
+            tree[path] = (status.st_ino, status.st_size, status.st_mtime_ns, digest)
+    for path, digest in owner.sources:
+        if (status := _status(path)) is not None:
+            tree[_SOURCE + path] = (status.st_ino, status.st_size, status.st_mtime_ns, digest)
+    return tree
+
+
+def _rows(work: _Work) -> list[Row]:
+    rows: list[Row] = []
+    for path, status in work.seen.items():
+        mode = status.st_mode
+        owner = work.claims.get(path)
+        if stat.S_ISLNK(mode):
+            rows.append([path, "link", os.readlink(f"{work.prefix}/{path}"), 0, 0, owner])  # noqa: PTH115
+        elif (digest := work.digests.get(path)) is not None:
+            rows.append([path, "file", digest, final_mode(mode), status.st_size, owner])
+    rows.sort(key=lambda row: str(row[0]))
+    return rows
+
+
+def final_mode(mode: int) -> int:
+    """Return the permission bits that a file of a generation gets, whatever it came with."""
+    return PROGRAM if mode & 0o111 else PLAIN
+
+
+def set_modes(prefix: Path, seen: Seen) -> None:
+    """Give every file and folder its final mode; a hard link passes it on to the cache.
+
+    Raises:
+        OSError: A mode cannot be set.
+    """
+    root = os.fspath(prefix)
+    for path, mode in seen.folders.items():
+        if mode != PROGRAM:
+            os.chmod(f"{root}/{path}", PROGRAM)  # noqa: PTH101
+    for path, status in seen.files.items():
+        mode = status.st_mode
+        if mode & 0o7777 not in {PLAIN, PROGRAM} and not stat.S_ISLNK(mode):
+            os.chmod(f"{root}/{path}", final_mode(mode))  # noqa: PTH101
+
+
+def _status(path: str) -> os.stat_result | None:
+    try:
+        return os.lstat(path)
+    except OSError:
+        return None
+
+
+def _missing(path: str, owner: Owner) -> Finding:
+    return Finding(
+        code="file-missing",
+        severity=Severity.ERROR,
+        where=path,
+        what=f"{owner.label} declares it and it is not there",
+    )
+
+
+def _differs(path: str, owner: Owner) -> Finding:
+    return Finding(
+        code="file-differs",
+        severity=Severity.ERROR,
+        where=path,
+        what=f"its content is not what {owner.label} declares",
+    )
+
+
+def _unreadable(path: str, error: OSError) -> Finding:
+    return Finding(
+        code="file-unreadable",
+        severity=Severity.ERROR,
+        where=path,
+        what=f"it cannot be read: {error.strerror}",
+    )
+
+
+def _clobber(path: str, winner: Owner, loser: Owner) -> Finding:
+    return Finding(
+        code="clobber",
+        severity=Severity.WARNING,
+        where=path,
+        what=f"{winner.label} and {loser.label} both have it with other contents",
+        why=f"the content of {winner.label} is there",
+    )

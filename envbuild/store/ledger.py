@@ -1,0 +1,148 @@
+"""What was hashed and has not changed since: the store's memory, so that nothing is hashed twice.
+
+A row says that a file in a cache, known by inode, size and time of change, had a certain content.
+Generations are hard links to the caches, so one look with stat(2) tells whether the content of an
+installed file is known. Linking changes ctime, so ctime takes no part. The ledger also keeps the
+first SHA-256 of archives for which a channel publishes only md5.
+"""
+
+import contextlib
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from envbuild.errors import FetchError, StoreError
+
+_BUSY_S = 60.0
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS trees (package TEXT PRIMARY KEY, rows TEXT NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS archives (
+  archive TEXT PRIMARY KEY, sha256 TEXT NOT NULL, first_seen TEXT NOT NULL
+) STRICT;
+PRAGMA user_version = 1;
+"""
+_VERSION = 1
+
+
+class Known(NamedTuple):
+    """A file whose content is known.
+
+    Attributes:
+        inode: Its inode number.
+        size: Bytes.
+        mtime_ns: Time of its last change, nanoseconds.
+        sha256: SHA-256 hex of its content.
+    """
+
+    inode: int
+    size: int
+    mtime_ns: int
+    sha256: str
+
+
+Tree = dict[str, tuple[int, int, int, str]]
+"""Path in the package to inode, size, mtime_ns, sha256 (as `Known`; plain for speed)."""
+
+
+class Ledger:
+    """The ledger of a store; each call is one transaction, so that processes may share it."""
+
+    def __init__(self, path: Path) -> None:
+        """Remember the file; it is made when something is written."""
+        self._path = path
+
+    def trees(self, packages: Sequence[str]) -> dict[str, Tree]:
+        """Return what is known of these packages' files; a package never seen has no entry.
+
+        Raises:
+            StoreError: The ledger cannot be read.
+        """
+        if not self._path.exists():
+            return {}
+        with self._open() as connection:
+            marks = ",".join("?" * len(packages))
+            query = f"SELECT package, rows FROM trees WHERE package IN ({marks})"  # noqa: S608
+            found = connection.execute(query, tuple(packages)).fetchall()
+        return {package: json.loads(rows) for package, rows in found}
+
+    def remember(self, trees: Mapping[str, Mapping[str, tuple[int, int, int, str]]]) -> None:
+        """Keep what was hashed; what was known of these packages is replaced.
+
+        Raises:
+            StoreError: The ledger cannot be written.
+        """
+        if not trees:
+            return
+        rows = [
+            (package, json.dumps(tree, separators=(",", ":"), ensure_ascii=False))
+            for package, tree in trees.items()
+        ]
+        with self._open() as connection:
+            connection.executemany("INSERT OR REPLACE INTO trees VALUES (?, ?)", rows)
+
+    def forget(self, packages: Sequence[str]) -> None:
+        """Drop what is known of these packages: their cache entries are gone.
+
+        Raises:
+            StoreError: The ledger cannot be written.
+        """
+        with self._open() as connection:
+            connection.executemany(
+                "DELETE FROM trees WHERE package = ?", [(package,) for package in packages]
+            )
+
+    def first_digest(self, archive: str, sha256: str, *, when: str) -> None:
+        """Keep the SHA-256 of an archive that has only md5, or compare with the one kept.
+
+        Args:
+            archive: The archive's canonical address with its md5.
+            sha256: Hex digest of what was downloaded now.
+            when: The instant, RFC 3339.
+
+        Raises:
+            FetchError: It is another one than the first time.
+            StoreError: The ledger cannot be read or written.
+        """
+        with self._open() as connection:
+            connection.execute(
+                "INSERT OR IGNORE INTO archives VALUES (?, ?, ?)", (archive, sha256, when)
+            )
+            row = connection.execute(
+                "SELECT sha256, first_seen FROM archives WHERE archive = ?", (archive,)
+            ).fetchone()
+        if row[0] != sha256:
+            message = f"{archive} has SHA-256 {sha256}, but had {row[0]} on {row[1]}"
+            hint = "its channel publishes only md5 and the content changed: find out why first"
+            raise FetchError(message, hint=hint)
+
+    def digests(self, archives: Sequence[str]) -> dict[str, str]:
+        """Return the SHA-256 first seen of each archive that was seen.
+
+        Raises:
+            StoreError: The ledger cannot be read.
+        """
+        if not archives or not self._path.exists():
+            return {}
+        with self._open() as connection:
+            marks = ",".join("?" * len(archives))
+            query = f"SELECT archive, sha256 FROM archives WHERE archive IN ({marks})"  # noqa: S608
+            return dict(connection.execute(query, tuple(archives)).fetchall())
+
+    @contextlib.contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        try:
+            with contextlib.closing(sqlite3.connect(self._path, timeout=_BUSY_S)) as connection:
+                version = connection.execute("PRAGMA user_version").fetchone()[0]
+                if version == 0:
+                    connection.executescript(_SCHEMA)
+                elif version != _VERSION:
+                    message = f"{self._path} is of another version of envbuild ({version})"
+                    raise StoreError(message, hint="use a newer envbuild, or another --store")
+                with connection:
+                    yield connection
+        except sqlite3.Error as error:
+            message = f"{self._path}: {error}"
+            hint = "if it is damaged, remove it: files are then hashed once more"
+            raise StoreError(message, hint=hint) from error
