@@ -38,3 +38,16 @@ class Solution:
     cutoff: datetime
     uncut_indexes: tuple[str, ...] = ()
     findings: Findings = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Upgrade:
+    """What of an old lock may move.
+
+    Attributes:
+        everything: `--upgrade`: nothing is kept.
+        packages: `--upgrade-package NAME`: these are not kept; conda or normalized PyPI names.
+    """
+
+    everything: bool = False
+    packages: frozenset[str] = frozenset()
