@@ -13,6 +13,8 @@ exit  class                                                        means
 7     `HostError`                                                  this machine cannot answer
 8     `FetchError`                                                 network, wrong hash, short file
 70    anything else                                                our fault
+126   `NotExecutable`                                              `run`: the command cannot run
+127   `CommandNotFound`                                            `run`: there is no such command
 130   Ctrl-C                                                       interrupted
 ===== ============================================================ =================================
 """
@@ -150,3 +152,15 @@ class FetchError(EnvbuildError):
     """The network: a channel or index out of reach, a wrong hash, a short file."""
 
     exit_code = 8
+
+
+class NotExecutable(EnvbuildError):
+    """The command that was to be run is there and cannot be executed."""
+
+    exit_code = 126
+
+
+class CommandNotFound(EnvbuildError):
+    """The command that was to be run does not exist."""
+
+    exit_code = 127
