@@ -167,10 +167,14 @@ class Command(click.Command):
         """Write the examples."""
         _write_examples(self.examples, formatter)
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words; from here on failures have this command's code."""
+        _here(ctx).failure_code = self.failure_code
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401
         """Run the command; what it returns is the exit code."""
         here = _here(ctx)
-        here.failure_code = self.failure_code
         if here.verbosity and not here.quiet:
             from envbuild.cli.logs import show
 
