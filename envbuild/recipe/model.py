@@ -1,182 +1,181 @@
 """What a recipe may say: frozen pydantic models, which also give the JSON Schema.
 
 Every scalar of a recipe is read as text; pydantic turns it into what the field says.
+`extends` and `variables` are worked in before, so that a `Recipe` no longer has them.
 """
 
 from datetime import date
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, Field
 
+from envbuild.recipe import words
+from envbuild.recipe.service import Limits, Part, Service, Text
 from envbuild.target import Platform
 
-Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-
-
-class Part(BaseModel):
-    """Base of every part of a recipe: frozen, unknown keys refused."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+Name = Annotated[Text, AfterValidator(words.name)]
+Version = Annotated[Text, AfterValidator(words.version)]
+Code = Annotated[Text, AfterValidator(words.finding_code)]
+CondaName = Annotated[Text, AfterValidator(words.conda_name)]
 
 
 class TargetWish(Part):
     """What the environment must run on."""
 
-    platforms: tuple[Platform, ...] = ("linux-64",)
-    gpus: tuple[Text, ...] = ()
-    driver: Text | None = None
-    driver_branches: tuple[Text, ...] = ()
-    firmware: Text | None = None
-    glibc: Text = "2.28"
-    cuda: Text | None = None
-    archspec: Text | None = None
+    platforms: Annotated[tuple[Platform, ...], Field(min_length=1)] = Field(
+        default=("linux-64",), description="Platforms to lock for, as conda subdirs."
+    )
+    gpus: tuple[Annotated[Text, AfterValidator(words.gpu)], ...] = Field(
+        default=(), description="GPUs it must run on, such as `h100`; none for CPU only."
+    )
+    driver: Annotated[Text, AfterValidator(words.version_range)] | None = Field(
+        default=None,
+        description="Driver versions it may run on, with exclusions: `>=550.54.14,!=550.90.07`.",
+    )
+    driver_branches: tuple[Annotated[Text, AfterValidator(words.branch)], ...] = Field(
+        default=(), description="Driver branches it may run on, such as `R550`; none: any."
+    )
+    firmware: Text | None = Field(
+        default=None, description="GPU firmware that is asked for, as the vendor writes it."
+    )
+    glibc: Annotated[Text, AfterValidator(words.glibc)] = Field(
+        default="2.28", description="Oldest glibc it must run on."
+    )
+    cuda: Version | None = Field(
+        default=None,
+        description="CUDA version that the driver offers (`__cuda`); default: the triangle's.",
+    )
+    archspec: Annotated[Text, AfterValidator(words.archspec)] | None = Field(
+        default=None,
+        description="Oldest CPU it must run on (`__archspec`), such as `x86_64_v3`.",
+    )
 
 
 class Triangle(Part):
     """The set that has to agree: CUDA, cuDNN and the framework."""
 
-    cuda: Text | None = None
-    cudnn: Text | None = None
-    framework: Text | None = None
+    cuda: Version | None = Field(default=None, description="CUDA version, such as `12.4`.")
+    cudnn: Version | None = Field(default=None, description="cuDNN version, such as `9.1`.")
+    framework: Annotated[Text, AfterValidator(words.framework)] | None = Field(
+        default=None, description="Framework and version, such as `pytorch ==2.4.0`."
+    )
 
 
 class Index(Part):
     """A PyPI index besides the default one."""
 
-    name: Text
-    url: Text
-    packages: tuple[Text, ...] = Field(min_length=1)
-    cutoff: Text | None = None
+    name: Name = Field(description="Name that the lock uses; never its address.")
+    url: Annotated[Text, AfterValidator(words.http_url)] = Field(
+        description="Address (http or https) without a login."
+    )
+    packages: Annotated[
+        tuple[Annotated[Text, AfterValidator(words.pypi_name)], ...], Field(min_length=1)
+    ] = Field(description="Packages that come from it, and from nowhere else.")
+    cutoff: Text | None = Field(
+        default=None,
+        description="Its own cutoff: an instant, a date, an age, or `none` where it has no dates.",
+    )
 
 
 class Build(Part):
     """How wheels are rebuilt, and the compiler that torch.compile finds at run time."""
 
-    compiler: Text | None = None
-    cxx_abi: Literal["new", "old"] | None = None
-    cuda_archs: tuple[Text, ...] = ()
-    flags: tuple[Text, ...] = ()
-    when: Literal["auto", "always", "never"] = "auto"
+    compiler: Annotated[Text, AfterValidator(words.compiler)] | None = Field(
+        default=None,
+        description="`gcc 12` or `clang 17`; activation sets CC, CXX and CUDAHOSTCXX to it.",
+    )
+    cxx_abi: Literal["new", "old"] | None = Field(
+        default=None, description="C++ library ABI of rebuilt wheels."
+    )
+    cuda_archs: tuple[Annotated[Text, AfterValidator(words.cuda_arch)], ...] = Field(
+        default=(), description="Compute capabilities: `9.0`, `9.0a`, `10.0f`, `9.0+PTX`."
+    )
+    flags: tuple[Text, ...] = Field(default=(), description="Further compiler flags.")
+    when: Literal["auto", "always", "never"] = Field(
+        default="auto", description="Whether wheels are rebuilt: where needed, always, never."
+    )
 
 
 class Smoke(Part):
     """What must work before a generation may become current."""
 
-    imports: tuple[Text, ...] = ()
-    commands: tuple[Text, ...] = ()
+    imports: tuple[Annotated[Text, AfterValidator(words.module)], ...] = Field(
+        default=(), description="Modules that must import. A recipe that extends adds to them."
+    )
+    commands: tuple[Annotated[Text, AfterValidator(words.command)], ...] = Field(
+        default=(), description="Commands that must succeed. A recipe that extends adds to them."
+    )
 
 
 class Allow(Part):
     """A finding that is let through, with the reason and the last day on which it is."""
 
-    code: Text
-    reason: Text
-    until: date
-    where: Text | None = None
-
-
-class Limits(Part):
-    """cgroup limits of a service or a slice, in systemd's words."""
-
-    cpu_weight: int | None = Field(default=None, ge=1, le=10000)
-    cpu_quota: Text | None = None
-    cpus: Text | None = None
-    memory_nodes: Text | None = None
-    memory_high: Text | None = None
-    memory_max: Text | None = None
-    memory_swap_max: Text | None = None
-    io_weight: int | None = Field(default=None, ge=1, le=10000)
-    io_read_bandwidth: dict[str, str] = Field(default_factory=dict)
-    io_write_bandwidth: dict[str, str] = Field(default_factory=dict)
-    tasks_max: Text | None = None
-    locked_memory: Text | None = None
-
-
-class Gpu(Part):
-    """Which cards a service gets, and how much of them."""
-
-    count: int | None = Field(default=None, ge=0)
-    cards: tuple[Text, ...] = ()
-    memory: Text | None = None
-    sm_share: Text | None = None
-    pcie: Text | None = None
-    affinity: Literal["auto", "none"] = "auto"
-    isolation: Literal["none", "mps", "mig"] | None = None
-
-
-class Readiness(Part):
-    """How a service says that it is ready."""
-
-    kind: Literal["notify", "port", "command", "none"] = "none"
-    port: int | None = Field(default=None, ge=1, le=65535)
-    command: Text | tuple[Text, ...] | None = None
-    timeout: Text | None = None
-
-
-class Restart(Part):
-    """When and how often a service is started again."""
-
-    policy: Literal["no", "on-failure", "always", "on-abnormal"] = "on-failure"
-    delay: Text | None = None
-    max_delay: Text | None = None
-    steps: int | None = Field(default=None, ge=1)
-    limit: int | None = Field(default=None, ge=1)
-    interval: Text | None = None
-    not_on: tuple[int, ...] = ()
-
-
-class Stop(Part):
-    """How a service ends."""
-
-    signal: Text = "SIGTERM"
-    checkpoint_time: Text | None = None
-
-
-class Service(Part):
-    """One service of the environment."""
-
-    description: Text | None = None
-    exec: Text | tuple[Text, ...]
-    kind: Literal["service", "oneshot", "timer", "socket", "template"] = "service"
-    schedule: Text | None = None
-    listen: tuple[Text, ...] = ()
-    user: Text | None = None
-    group: Text | None = None
-    working_directory: Text | None = None
-    environment: dict[str, str] = Field(default_factory=dict)
-    credentials: dict[str, str] = Field(default_factory=dict)
-    readiness: Readiness | None = None
-    restart: Restart | None = None
-    stop: Stop | None = None
-    limits: Limits | None = None
-    gpu: Gpu | int | None = None
-    network: Literal["none", "loopback", "full"] | None = None
-    read: tuple[Text, ...] = ()
-    write: tuple[Text, ...] = ()
-    after: tuple[Text, ...] = ()
-    requires: tuple[Text, ...] = ()
-    watchdog: Text | None = None
+    code: Code = Field(description="Code of the finding, such as `weak-hash`.")
+    reason: Text = Field(description="Why it is let through.")
+    until: date = Field(description="Last day (UTC) on which it is, such as 2027-03-31.")
+    where: Text | None = Field(
+        default=None, description="Only where this package, file or path is meant."
+    )
 
 
 class Recipe(Part):
     """A recipe as written, with `extends` and variables already worked in."""
 
-    name: Text
-    description: str = ""
-    target: TargetWish = TargetWish()
-    triangle: Triangle = Triangle()
-    python: Text | None = None
-    channels: tuple[Text, ...] = ("conda-forge",)
-    conda: tuple[Text, ...] = ()
-    link_scripts: tuple[Text, ...] = ()
-    indexes: tuple[Index, ...] = ()
-    pypi: tuple[Text, ...] = ()
-    build: Build = Build()
-    services: dict[str, Service] = Field(default_factory=dict)
-    slice: Limits | None = None
-    smoke: Smoke = Smoke()
-    allow: tuple[Allow, ...] = ()
-    cutoff: Text | None = None
+    name: Name = Field(description="The file's name without its ending.")
+    description: str = Field(default="", description="One line for people.")
+    target: TargetWish = Field(
+        default=TargetWish(), description="What the environment must run on."
+    )
+    triangle: Triangle = Field(
+        default=Triangle(), description="CUDA, cuDNN and the framework, which have to agree."
+    )
+    python: Annotated[Text, AfterValidator(words.python)] | None = Field(
+        default=None, description="Python: `3.10`, `3.11.7`, or a range such as `>=3.11,<3.15`."
+    )
+    channels: Annotated[
+        tuple[Annotated[Text, AfterValidator(words.channel)], ...], Field(min_length=1)
+    ] = Field(
+        default=("conda-forge",),
+        description="conda channels, highest priority first; `host` alone: the machine's Python.",
+    )
+    conda: tuple[Text, ...] = Field(
+        default=(),
+        description="conda match specs, such as `pytorch::pytorch 2.4.0 py3.10_*`. A recipe that "
+        "extends adds to them; the same package replaces.",
+    )
+    link_scripts: tuple[CondaName, ...] = Field(
+        default=(),
+        description="Packages whose link scripts may run. A recipe that extends adds to them.",
+    )
+    indexes: tuple[Index, ...] = Field(
+        default=(),
+        description="PyPI indexes besides the default. A recipe that extends adds to them; the "
+        "same name replaces.",
+    )
+    pypi: tuple[Text, ...] = Field(
+        default=(),
+        description="PyPI requirements (PEP 508, with hashes). A recipe that extends adds to "
+        "them; the same package replaces.",
+    )
+    build: Build = Field(default=Build(), description="Compiler, and how wheels are rebuilt.")
+    services: dict[Name, Service] = Field(
+        default_factory=dict, description="Services of the environment by name."
+    )
+    slice: Limits | None = Field(
+        default=None, description="cgroup limits of all its services together."
+    )
+    smoke: Smoke = Field(
+        default=Smoke(), description="What must work before a generation becomes current."
+    )
+    allow: tuple[Allow, ...] = Field(
+        default=(),
+        description="Findings that are let through. A recipe that extends adds to them.",
+    )
+    cutoff: Text | None = Field(
+        default=None,
+        description="Only what was uploaded strictly before: an RFC 3339 instant with zone, a "
+        "date (its whole day counts), or an age such as `14d`.",
+    )
 
     @property
     def on_host_python(self) -> bool:

@@ -1,0 +1,287 @@
+"""From a recipe's text to a `Recipe`: found, extended, checked, with the place of everything."""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+from envbuild.document import Document, Mark, Node, Problem, refusal
+from envbuild.errors import InputError, RecipeError
+from envbuild.reader import decode, scan
+from envbuild.recipe import checks, merge, words
+from envbuild.recipe.complaints import complaints, describe, locate
+from envbuild.recipe.model import Recipe
+
+Read = Callable[[str], tuple[str, str]]
+
+_ENDINGS: Final = (".yaml", ".yml")
+_LONGEST_CHAIN: Final = 20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RecipeSource:
+    """One file that a recipe was read from.
+
+    Attributes:
+        path: The file; absolute where it was loaded from a folder.
+        sha256: Hex digest of its bytes.
+    """
+
+    path: Path
+    sha256: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LoadedRecipe:
+    """A checked recipe with where everything stands.
+
+    Attributes:
+        recipe: The recipe.
+        sources: Its own file first, then what it extends, in that order.
+        source: Its own file as the user named it.
+        root: The tree it was read from, for places.
+    """
+
+    recipe: Recipe
+    sources: tuple[RecipeSource, ...]
+    source: str
+    root: Node = field(repr=False)
+
+    def mark(self, *path: str | int) -> Mark:
+        """Return the place of a field, or of the nearest part around it that is written."""
+        return locate(self.root, path)[1].mark
+
+    def where(self, *path: str | int) -> str:
+        """Return the place of a field as `recipes/x.yaml:12:5`."""
+        return str(self.mark(*path))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Source:
+    """A file's text with its name for messages and its path, if it has one."""
+
+    display: str
+    text: str
+    path: Path | None = None
+
+
+def find(name: str, folders: Sequence[Path]) -> Path:
+    """Return the file of the recipe of that name: the first folder that has one.
+
+    Raises:
+        RecipeError: There is none; says which names are near.
+    """
+    for folder in folders:
+        for ending in _ENDINGS:
+            path = folder / f"{name}{ending}"
+            if path.is_file():
+                return path
+    near = get_close_matches(name, available(folders), n=3)
+    looked = ", ".join(str(folder) for folder in folders) or "no folder"
+    message = f"there is no recipe {name!r} (looked in {looked})"
+    hint = f"did you mean {' or '.join(near)}?" if near else f"write one: envbuild new {name}"
+    raise RecipeError(message, source=name, hint=hint)
+
+
+def available(folders: Sequence[Path]) -> tuple[str, ...]:
+    """Return the names of all recipes in the folders, sorted."""
+    names = {
+        path.stem
+        for folder in folders
+        if folder.is_dir()
+        for path in folder.iterdir()
+        if path.suffix in _ENDINGS and path.is_file()
+    }
+    return tuple(sorted(names))
+
+
+def load(name_or_path: str, folders: Sequence[Path]) -> LoadedRecipe:
+    """Load a recipe by its name, or by its path (with a `/`, or ending in `.yaml`).
+
+    Args:
+        name_or_path: The name or the path.
+        folders: Where names are looked up, first one first; also for `extends`.
+
+    Raises:
+        RecipeError: There is none of that name, or it is wrong: all problems at once.
+    """
+    first = _file(_path(name_or_path, folders, Path()))
+
+    def follow(name: str, child: _Source) -> _Source:
+        base = child.path.parent if child.path else Path()
+        return _file(_path(name, folders, base))
+
+    return _assemble(first, follow)
+
+
+def loads(text: str, *, source: str, read: Read | None = None) -> LoadedRecipe:
+    """Load a recipe from its text.
+
+    Args:
+        text: The file's text.
+        source: Its file name, for messages and because the recipe's name must match it.
+        read: Gives (source, text) of the recipe of a name, for `extends`.
+
+    Raises:
+        RecipeError: It is wrong: all problems at once.
+    """
+
+    def follow(name: str, _child: _Source) -> _Source:
+        if read is None:
+            message = f"there is no recipe {name!r}"
+            raise RecipeError(message, source=name)
+        display, parent = read(name)
+        return _Source(display=display, text=parent)
+
+    return _assemble(_Source(display=source, text=text), follow)
+
+
+def _path(name: str, folders: Sequence[Path], base: Path) -> Path:
+    if "/" in name or name.endswith(_ENDINGS):
+        return base / name
+    try:
+        words.name(name)
+    except ValueError as error:
+        message = f"a recipe's name: {error}"
+        raise RecipeError(message, source=name) from None
+    return find(name, folders)
+
+
+def _file(path: Path) -> _Source:
+    display = str(path)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        message = f"{display}: cannot be read: {error.strerror}"
+        raise RecipeError(message, source=display) from error
+    try:
+        return _Source(display=display, text=decode(data, source=display), path=path.resolve())
+    except InputError as error:
+        raise _as_recipe_error(error) from error
+
+
+def _as_recipe_error(error: InputError) -> RecipeError:
+    return RecipeError(
+        error.message,
+        source=error.source,
+        where=error.where,
+        problems=error.problems,
+        hint=error.hint,
+    )
+
+
+def _assemble(first: _Source, follow: Callable[[str, _Source], _Source]) -> LoadedRecipe:
+    sources, documents, problems = _chain(first, follow)
+    roots = [document.root for document in documents]
+    problems += [problem for document in documents for problem in document.problems]
+    variables, wrong = merge.variables_of(roots)
+    problems += wrong
+    bodies: list[Node] = []
+    for root in roots:
+        body, wrong = merge.substituted(root, variables)
+        bodies.append(body)
+        problems += wrong
+    whole = bodies[-1]
+    for body in reversed(bodies[:-1]):
+        whole = merge.merged(whole, body)
+    spoilt = {str(problem.path[0]) for problem in problems if problem.path}
+    recipe, wrong = _validate(whole, spoilt, Path(first.display).stem)
+    problems += wrong
+    if problems or recipe is None:
+        raise refusal(tuple(problems), source=first.display, error=RecipeError)
+    return LoadedRecipe(
+        recipe=recipe,
+        sources=tuple(
+            RecipeSource(
+                path=source.path or Path(source.display),
+                sha256=hashlib.sha256(source.text.encode()).hexdigest(),
+            )
+            for source in sources
+        ),
+        source=first.display,
+        root=whole,
+    )
+
+
+def _chain(
+    first: _Source, follow: Callable[[str, _Source], _Source]
+) -> tuple[list[_Source], list[Document], list[Problem]]:
+    """Read a recipe and what it extends, itself first."""
+    sources = [first]
+    documents: list[Document] = []
+    problems: list[Problem] = []
+    while len(documents) < len(sources):
+        document = _document(sources[-1])
+        documents.append(document)
+        parent = dict(document.root.children()).get(merge.EXTENDS)
+        if parent is None:
+            break
+        problem, source = _parent(parent, sources, follow)
+        if problem is not None:
+            problems.append(problem)
+        if source is not None:
+            sources.append(source)
+    return sources, documents, problems
+
+
+def _parent(
+    node: Node, sources: list[_Source], follow: Callable[[str, _Source], _Source]
+) -> tuple[Problem | None, _Source | None]:
+    path = (merge.EXTENDS,)
+    if not isinstance(node.value, str):
+        what = f"expected the name of one recipe, found {describe(node)}"
+        return Problem(mark=node.mark, path=path, what=what), None
+    try:
+        source = follow(node.value, sources[-1])
+    except RecipeError as error:
+        hint = f"; {error.hint}" if error.hint and error.hint.startswith("did") else ""
+        return Problem(mark=node.mark, path=path, what=f"{error.message}{hint}"), None
+    known = [(one.path or one.display) for one in sources]
+    if (source.path or source.display) in known or len(sources) > _LONGEST_CHAIN:
+        circle = " extends ".join([*(one.display for one in sources), source.display])
+        return Problem(mark=node.mark, path=path, what=f"a circle: {circle}"), None
+    return None, source
+
+
+def _document(source: _Source) -> Document:
+    try:
+        document = scan(source.text, source=source.display)
+    except InputError as error:
+        raise _as_recipe_error(error) from error
+    if not isinstance(document.root.value, Mapping):
+        what = f"expected a mapping with the keys of a recipe, found {describe(document.root)}"
+        problem = Problem(mark=document.root.mark, what=what)
+        raise refusal((problem,), source=source.display, error=RecipeError)
+    return document
+
+
+def _validate(root: Node, spoilt: set[str], stem: str) -> tuple[Recipe | None, list[Problem]]:
+    """Check a whole tree; where single fields are wrong, the others are still checked together."""
+    problems: list[Problem] = _characters(root)
+    try:
+        recipe = Recipe.model_validate(root.plain())
+    except ValidationError as error:
+        found = complaints(error, root, Recipe)
+        problems += [one for one in found if one.what != "is missing" or one.path[0] not in spoilt]
+        spoilt = spoilt | {str(problem.path[0]) for problem in found if problem.path}
+        kept = {key: part.plain() for key, part in root.children() if key not in spoilt}
+        recipe = Recipe.model_validate({"name": stem, **kept})
+    for path, what in checks.complaints(recipe, spoilt):
+        mark = locate(root, path)[1].mark
+        problems.append(Problem(mark=mark, path=path, what=what))
+    if "name" not in spoilt and recipe.name != stem:
+        what = f"expected {stem!r} as the file is called, found {recipe.name!r}"
+        problems.append(Problem(mark=locate(root, ("name",))[1].mark, path=("name",), what=what))
+    return recipe, problems
+
+
+def _characters(root: Node) -> list[Problem]:
+    return [
+        Problem(mark=node.mark, path=path, what="a NUL character may not stand in a recipe")
+        for path, node in root.walk()
+        if isinstance(node.value, str) and "\0" in node.value
+    ]
