@@ -6,6 +6,14 @@ from datetime import datetime
 from envbuild.packages import CondaPackage, PipPackage
 from envbuild.target import Platform
 
+CONDA_FILE = "conda-lock.yml"
+REQUIREMENTS_FILE = "requirements.{}.txt"
+
+
+def requirements_file(platform: Platform) -> str:
+    """Return the name of the file that holds the PyPI half of one platform."""
+    return REQUIREMENTS_FILE.format(platform)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlatformLock:
@@ -26,7 +34,9 @@ class Lock:
         cutoff: The instant (UTC) of the solve.
         channels: Names (or URLs without login) in priority order; `host` stands for the
             interpreter of the machine.
-        platforms: One entry per platform, in the recipe's order.
+        platforms: One entry per platform, sorted.
+        asked: What the recipe asked for, which the solve digest covers: pairs of a section's
+            name and its normalized content as JSON, sorted (see `envbuild.lock.digest.asked`).
         host_python: Version range of the host's interpreter, or None with conda's.
         uncut_indexes: Names of indexes that took no part in the cutoff.
         compiler: The recipe's `build.compiler`, which activation needs (CC, CXX, CUDAHOSTCXX).
@@ -38,6 +48,7 @@ class Lock:
     cutoff: datetime
     channels: tuple[str, ...]
     platforms: tuple[PlatformLock, ...]
+    asked: tuple[tuple[str, str], ...] = ()
     host_python: str | None = None
     uncut_indexes: tuple[str, ...] = ()
     compiler: str | None = None

@@ -1,0 +1,56 @@
+"""`freeze`: what the solvers chose becomes a lock."""
+
+from dataclasses import replace
+from datetime import UTC
+
+from packaging.utils import canonicalize_name
+
+from envbuild.lock import digest, spelling
+from envbuild.lock.model import Lock, PlatformLock
+from envbuild.packages import CondaPackage, PipPackage
+from envbuild.recipe.model import Recipe
+from envbuild.solve.solution import Solution
+
+
+def freeze(recipe: Recipe, solution: Solution) -> Lock:
+    """Return the lock of a recipe from what the solvers chose, everything in one order."""
+    asked = digest.asked(recipe)
+    return Lock(
+        name=recipe.name,
+        solve_digest=digest.digest_of(asked),
+        cutoff=solution.cutoff.astimezone(UTC),
+        channels=tuple(spelling.channel(channel) for channel in recipe.channels),
+        platforms=tuple(
+            PlatformLock(
+                platform=half.platform,
+                conda=tuple(sorted(map(_conda, half.conda), key=lambda one: one.name)),
+                pip=tuple(
+                    sorted(map(_pip, half.pip), key=lambda one: (one.name, one.marker or ""))
+                ),
+            )
+            for half in sorted(solution.platforms, key=lambda half: half.platform)
+        ),
+        asked=asked,
+        host_python=spelling.version_range(recipe.python or "") if recipe.on_host_python else None,
+        uncut_indexes=tuple(sorted(set(solution.uncut_indexes))),
+        compiler=" ".join((recipe.build.compiler or "").split()) or None,
+        link_scripts=tuple(sorted({name.lower() for name in recipe.link_scripts})),
+    )
+
+
+def _conda(package: CondaPackage) -> CondaPackage:
+    return replace(
+        package,
+        url=spelling.without_login(package.url),
+        size=None if package.sha256 else package.size,
+        depends=tuple(sorted(package.depends)),
+    )
+
+
+def _pip(package: PipPackage) -> PipPackage:
+    return replace(
+        package,
+        name=canonicalize_name(package.name),
+        hashes=tuple(sorted(set(package.hashes))),
+        via=tuple(sorted(set(package.via))),
+    )
