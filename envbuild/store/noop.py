@@ -1,0 +1,84 @@
+"""Is there anything to do? Answered from the current manifest, with json and hashlib alone."""
+
+import hashlib
+import stat
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from envbuild.store import manifest as manifests
+from envbuild.store import present
+from envbuild.store.layout import Generation, Place
+
+
+def unchanged(
+    place: Place, *, recipe: Path, locks: Sequence[Path], python: str | None = None
+) -> Generation | None:
+    """Return the current generation if it was made from just these files, else None.
+
+    Args:
+        place: The environment.
+        recipe: The recipe's file.
+        locks: The files of its lock, as far as this platform reads them.
+        python: The interpreter that was asked for, absolute and resolved, or None for whichever.
+
+    Raises:
+        StoreError: The manifest is damaged, or `current` is no link of ours.
+    """
+    generation = present.current(place)
+    if generation is None or not generation.environment.is_file():
+        return None
+    data = manifests.read_raw(generation)
+    if data is None or data["prefix"] != str(generation.prefix):
+        return None
+    if not _same_inputs(data["inputs"], recipe, locks):
+        return None
+    return generation if _same_interpreter(data["interpreter"], python) else None
+
+
+def digest_of(path: Path) -> str | None:
+    """Return the SHA-256 hex of a small file's content, or None if it cannot be read."""
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return None
+
+
+def stamps(paths: Iterable[Path]) -> tuple[manifests.Stamp, ...]:
+    """Return files and folders as they are now.
+
+    Raises:
+        OSError: One is not there.
+    """
+    return tuple(_stamp(path) for path in paths)
+
+
+def _stamp(path: Path) -> manifests.Stamp:
+    status = path.stat()
+    size = 0 if stat.S_ISDIR(status.st_mode) else status.st_size
+    return manifests.Stamp(path=str(path), size=size, mtime_ns=status.st_mtime_ns)
+
+
+def _same_inputs(inputs: dict[str, Any], recipe: Path, locks: Sequence[Path]) -> bool:
+    recipes = [(Path(path), digest) for path, digest in inputs["recipe"]]
+    if not recipes or recipes[0][0] != recipe:
+        return False
+    wanted = dict(inputs["lock"])
+    if set(wanted) != {path.name for path in locks}:
+        return False
+    return all(digest_of(path) == digest for path, digest in recipes) and all(
+        digest_of(path) == wanted[path.name] for path in locks
+    )
+
+
+def _same_interpreter(interpreter: dict[str, Any] | None, python: str | None) -> bool:
+    if interpreter is None:
+        return True
+    if python is not None and python != interpreter["path"]:
+        return False
+    then = [(stamp["path"], stamp["size"], stamp["mtime_ns"]) for stamp in interpreter["stamps"]]
+    try:
+        now = stamps(Path(path) for path, _, _ in then)
+    except OSError:
+        return False
+    return then == [(stamp.path, stamp.size, stamp.mtime_ns) for stamp in now]
