@@ -3,8 +3,7 @@
 import contextlib
 import json
 import os
-import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -18,8 +17,6 @@ from envbuild.tools.processes import Process
 
 PIN = "pinned.json"
 DEFAULT_KEEP = 3
-
-_BLOCK_BYTES = 512
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -126,22 +123,6 @@ def discard(generation: Generation) -> None:
         files.remove_tree(generation.prefix)
     except OSError as error:
         raise unusable(generation.place, error) from error
-
-
-def freed_bytes(generations: Iterable[Generation]) -> int:
-    """Return how many bytes of the disk get free when all of these go.
-
-    A file whose content is also linked from a cache or from a generation that stays frees nothing.
-    """
-    links: dict[tuple[int, int], int] = {}
-    total = 0
-    for generation in generations:
-        for status in _statuses(os.fspath(generation.prefix)):
-            key = (status.st_dev, status.st_ino)
-            links[key] = links.get(key, 0) + 1
-            if stat.S_ISDIR(status.st_mode) or links[key] == status.st_nlink:
-                total += status.st_blocks * _BLOCK_BYTES
-    return total
 
 
 def pin(place: Place, text: str, *, who: Who, now: datetime) -> Generation:
@@ -270,12 +251,3 @@ def _clear(place: Place) -> tuple[Path, ...]:
         place.lock.unlink(missing_ok=True)
         place.root.rmdir()
     return left
-
-
-def _statuses(folder: str) -> Iterator[os.stat_result]:
-    """Yield the status of everything below a folder; links are not followed."""
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            yield entry.stat(follow_symlinks=False)
-            if entry.is_dir(follow_symlinks=False):
-                yield from _statuses(entry.path)

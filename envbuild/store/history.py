@@ -23,14 +23,12 @@ class Who:
     """Who asks for a change.
 
     Attributes:
-        user: Name of the user that the process runs as.
+        user: Login name; with the one who called sudo: `root (anna)`.
         host: Name of the machine.
-        sudo_user: Who called sudo, or None.
     """
 
     user: str
     host: str
-    sudo_user: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -150,7 +148,6 @@ def move_current(to: Generation, *, what: str, who: Who, now: datetime) -> Switc
     record = {
         "when": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "who": who.user,
-        "sudo_user": who.sudo_user,
         "host": who.host,
         "from": origin,
         "to": to.identifier,
@@ -202,11 +199,11 @@ def _move(place: Place, number: int, line: str) -> Move:
         user, host, when, to, what = (
             str(record[key]) for key in ("who", "host", "when", "to", "what")
         )
-        origin, sudo_user = record["from"], record.get("sudo_user")
+        origin = record["from"]
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         message = f"{place.history}:{number}: not a line of a history"
         raise StoreError(message, hint="remove that line") from error
-    who = Who(user=user, host=host, sudo_user=sudo_user)
+    who = Who(user=user, host=host)
     return Move(number=number, when=when, who=who, origin=origin, to=to, what=what)
 
 

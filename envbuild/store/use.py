@@ -1,12 +1,7 @@
 """Using a generation: which one, what it sets, and becoming a command in it. A hot path.
 
-`environment.json` is read as it was computed at creation::
-
-    {"version": 1,
-     "prefix": "/…/generations/ID",          what the generation was made for
-     "prepend": {"PATH": ["/…/bin"]},        folders put before what a variable has
-     "set": {"CONDA_PREFIX": "/…"},          variables that get this value
-     "unset": ["PYTHONHOME"]}                variables that go
+`environment.json` is read as `store.activation` computed it; that module, which can also run
+activation scripts, takes too long to load here.
 """
 
 import errno
@@ -77,7 +72,7 @@ def read(generation: Generation) -> Activation:
     try:
         data = json.loads(path.read_bytes())
         activation = _parse(generation, data)
-        made_for = os.path.realpath(data["prefix"])
+        made_for = os.path.realpath(data["set"]["CONDA_PREFIX"])
     except OSError as error:
         message = f"{path}: {error.strerror}"
         raise StoreError(message, hint=_reinstall(generation)) from error
