@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,12 +13,15 @@ from envbuild.cli import options
 from envbuild.cli.context import Here
 from envbuild.cli.table import ALIASES, HELP, SECTIONS
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
 _EXAMPLES = """
 envbuild create quickstart
 envbuild run quickstart -- python -c "import numpy; print(numpy.__version__)"
 envbuild lock --check h100-pt24
 """
-COMPLETE = "_ENVBUILDCOMPLETE"
+COMPLETE = "_ENVBUILD_COMPLETE"
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141  # what a shell reports for a program that SIGPIPE ended
 
@@ -56,6 +60,17 @@ class Commands(options.Group):
             message = f"there is no command {name!r}{ending}"
             raise click.UsageError(message, ctx)
         return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
+        """Offer commands from the table, and options, without loading a command."""
+        from click.shell_completion import CompletionItem
+
+        found = [
+            CompletionItem(name, help=text)
+            for name, text in HELP.items()
+            if name.startswith(incomplete)
+        ]
+        return found + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the table of commands without loading one."""
@@ -108,10 +123,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except BrokenPipeError:
             raise
         except Exception as error:  # noqa: BLE001
-            from envbuild.cli.report import explain
-
-            code = explain(error, words, here)
-        sys.stdout.flush()
+            code = _failed(error, words, here)
+        _flush()
     except BrokenPipeError:
         return _leave_broken_pipe()
     return code
@@ -124,8 +137,22 @@ def _run(words: list[str], here: Here) -> int:
         return shell_complete(commands, {"obj": here}, "envbuild", COMPLETE, instruction)
     with commands.make_context("envbuild", words, obj=here) as ctx:
         answer = commands.invoke(ctx)
-    sys.stdout.flush()
+    _flush()
     return answer if isinstance(answer, int) else 0
+
+
+def _failed(error: Exception, words: list[str], here: Here) -> int:
+    """Print what went wrong, but not between the lines of someone who completes a word."""
+    if here.environment.get(COMPLETE):
+        return 1
+    from envbuild.cli.report import explain
+
+    return explain(error, words, here)
+
+
+def _flush() -> None:
+    """Write what is buffered while errors can still be told; stdout may be closed."""
+    click.echo(nl=False)
 
 
 def _leave_broken_pipe() -> int:

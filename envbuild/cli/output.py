@@ -1,7 +1,11 @@
 """What commands print: results on stdout, talk on stderr, findings, tables, JSON, quantities."""
 
 import json
+import os
 import re
+import shlex
+import shutil
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
@@ -32,10 +36,20 @@ def say(here: Here, text: str) -> None:
         click.echo(mask(text), err=True)
 
 
-def next_step(here: Here, command: str) -> None:
-    """Print what to type next."""
+def next_step(here: Here, words: str) -> None:
+    """Print what to type next: `envbuild`, as it was called here, and these words."""
     if not here.quiet and not here.as_json:
+        command = f"{called_as(sys.argv[0], here.environment.get('PATH', ''))} {words}"
         click.echo(f"{click.style('next:', bold=True)} {command}", err=True)
+
+
+def called_as(program: str, search: str) -> str:
+    """Return how `envbuild` is typed: by its name where the search path finds this one."""
+    found = shutil.which("envbuild", path=search)
+    if program.endswith("__main__.py"):
+        return f"{shlex.quote(sys.executable)} -m envbuild"
+    same = found is not None and os.path.realpath(found) == os.path.realpath(program)
+    return "envbuild" if same else shlex.quote(program)
 
 
 def print_json(data: Mapping[str, object]) -> None:

@@ -28,6 +28,9 @@ def explain(error: Exception, words: Sequence[str], here: Here) -> int:
         words: The command line, for the report of an internal error.
         here: How the command ran.
     """
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        click.echo(error.format_message(), err=True, color=here.forced_color())
+        return error.exit_code
     known = _translate(error)
     if known is None:
         return _internal(error, words, here)

@@ -1,7 +1,9 @@
 """What commands print."""
 
 import json
+import sys
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 
@@ -60,7 +62,7 @@ def test_quiet_prints_errors_only(capsys: Capture) -> None:
     assert output.print_findings(here, (_NOTE,), err=True) == 0
     assert output.print_findings(here, (_ERROR, _NOTE), err=True) == 1
     output.say(here, "talk")
-    output.next_step(here, "envbuild run x")
+    output.next_step(here, "run x")
     seen = capsys.readouterr()
     assert seen.out == ""
     assert seen.err.startswith("error: recipes/x.yaml:3")
@@ -68,13 +70,14 @@ def test_quiet_prints_errors_only(capsys: Capture) -> None:
     assert "talk" not in seen.err
 
 
-def test_talk_goes_to_stderr(capsys: Capture) -> None:
+def test_talk_goes_to_stderr(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["bin/envbuild"])
     output.result("result")
     output.say(Here({}), "from https://me:pw@host/")
-    output.next_step(Here({}), "envbuild run x")
+    output.next_step(Here({}), "run x")
     seen = capsys.readouterr()
     assert seen.out == "result\n"
-    assert seen.err == "from https://***@host/\nnext: envbuild run x\n"
+    assert seen.err == "from https://***@host/\nnext: bin/envbuild run x\n"
 
 
 def test_json(capsys: Capture) -> None:
@@ -128,3 +131,12 @@ def test_durations(seconds: float, text: str) -> None:
 def test_instants_are_utc() -> None:
     instant = datetime.fromisoformat("2026-12-01T18:00:00+09:00")
     assert output.time_text(instant) == "2026-12-01T09:00:00Z"
+
+
+def test_the_next_command_is_typed_as_this_one_was(tmp_path: Path) -> None:
+    program = tmp_path / "envbuild"
+    program.touch(mode=0o755)
+    assert output.called_as(str(program), f"/nowhere:{tmp_path}") == "envbuild"
+    assert output.called_as(".venv/bin/envbuild", str(tmp_path)) == ".venv/bin/envbuild"
+    assert output.called_as("my venv/bin/envbuild", "") == "'my venv/bin/envbuild'"
+    assert output.called_as("/x/envbuild/__main__.py", "") == f"{sys.executable} -m envbuild"
