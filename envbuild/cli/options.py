@@ -297,6 +297,21 @@ def environment_argument(*, required: bool = True) -> Decorator:
     return click.argument("name", required=required, shell_complete=complete_environments)
 
 
+def generation_argument(*, required: bool = True) -> Decorator:
+    """Add GENERATION: an ID, the beginning of one, or a number of the history."""
+    return click.argument("generation", required=required, shell_complete=complete_generations)
+
+
+def generation_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--generation ID` as `generation`; without it, the current one is meant."""
+    return click.option(
+        "--generation",
+        metavar="ID",
+        shell_complete=complete_generations,
+        help="Another generation than the current one; the beginning of an ID is enough.",
+    )(function)
+
+
 def json_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--json` as `as_json`; errors are then printed as JSON too."""
 

@@ -36,11 +36,12 @@ def say(here: Here, text: str) -> None:
         click.echo(mask(text), err=True)
 
 
-def next_step(here: Here, words: str) -> None:
-    """Print what to type next: `envbuild`, as it was called here, and these words."""
+def next_step(here: Here, command: str) -> None:
+    """Print what to type next; the word `envbuild` in it becomes how it was called here."""
     if not here.quiet and not here.as_json:
-        command = f"{called_as(sys.argv[0], here.environment.get('PATH', ''))} {words}"
-        click.echo(f"{click.style('next:', bold=True)} {command}", err=True)
+        program = called_as(sys.argv[0], here.environment.get("PATH", ""))
+        typed = re.sub(r"\benvbuild\b", lambda _: program, command, count=1)
+        click.echo(f"{click.style('next:', bold=True)} {typed}", err=True)
 
 
 def called_as(program: str, search: str) -> str:

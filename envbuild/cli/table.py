@@ -3,15 +3,15 @@
 SECTIONS: dict[str, dict[str, str]] = {
     "Recipes and locks": {
         "new": "Write a commented recipe that locks as it is.",
-        "schema": "Print the JSON Schema of recipes.",
+        "schema": "Print the JSON Schema of recipes, for editors.",
         "lock": "Solve recipes and write their locks.",
     },
     "Environments": {
         "create": "Create the environment of a lock (again: nothing to do).",
         "run": "Run a command in an environment.",
-        "shell": "Start a shell in an environment.",
-        "activate": "Print what activates an environment in this shell.",
-        "list": "List environments and recipes.",
+        "shell": "Start a shell in an environment; `exit` returns.",
+        "activate": "Print what activates an environment in this shell (bash or zsh).",
+        "list": "List environments, or the packages of one.",
         "info": "Show the installation, or one environment.",
         "status": "Say whether environments answer their recipes and locks.",
         "verify": "Compare every installed file with its digest.",
@@ -19,7 +19,9 @@ SECTIONS: dict[str, dict[str, str]] = {
     "Generations": {
         "history": "Show who moved an environment, when, from and to which generation.",
         "switch": "Make another generation current.",
-        "rollback": "Go back to the generation before.",
+        "rollback": "Go back to the state before the current one; again, and it goes further back.",
+        "pin": "Keep a generation from gc.",
+        "unpin": "Let gc remove a generation again.",
         "gc": "Remove old generations.",
         "remove": "Remove an environment with all its generations.",
     },

@@ -62,7 +62,7 @@ def test_quiet_prints_errors_only(capsys: Capture) -> None:
     assert output.print_findings(here, (_NOTE,), err=True) == 0
     assert output.print_findings(here, (_ERROR, _NOTE), err=True) == 1
     output.say(here, "talk")
-    output.next_step(here, "run x")
+    output.next_step(here, "envbuild run x")
     seen = capsys.readouterr()
     assert seen.out == ""
     assert seen.err.startswith("error: recipes/x.yaml:3")
@@ -74,7 +74,7 @@ def test_talk_goes_to_stderr(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("sys.argv", ["bin/envbuild"])
     output.result("result")
     output.say(Here({}), "from https://me:pw@host/")
-    output.next_step(Here({}), "run x")
+    output.next_step(Here({}), "envbuild run x")
     seen = capsys.readouterr()
     assert seen.out == "result\n"
     assert seen.err == "from https://***@host/\nnext: bin/envbuild run x\n"
