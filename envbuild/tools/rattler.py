@@ -148,6 +148,31 @@ def canonical(names: Sequence[str], *, access: Access, runner: Runner = run) -> 
     return dict(answer["channels"])
 
 
+def match(
+    pairs: Sequence[tuple[str, CondaPackage]], *, access: Access, runner: Runner = run
+) -> tuple[bool, ...]:
+    """Return for every pair whether the package is one that the match spec means.
+
+    A spec that cannot be read means none. Nothing is fetched.
+
+    Raises:
+        ToolFailed: The engine broke.
+    """
+    request = {"do": "match", "pairs": [[spec, _identity(package)] for spec, package in pairs]}
+    answer = _work(request, access=access, runner=runner, timeout_s=_SOLVE_TIMEOUT_S)
+    return tuple(answer["matches"])
+
+
+def _identity(package: CondaPackage) -> dict[str, str]:
+    channel = package.channel_url if package.url else ""
+    return {
+        "name": package.name,
+        "version": package.version,
+        "build": package.build,
+        "channel": channel,
+    }
+
+
 def _question(request: SolveRequest) -> dict[str, Any]:
     return {
         "platform": request.target.platform,
@@ -242,7 +267,8 @@ def _merge(rests: Sequence[str]) -> str:
     builds: list[str] = []
     for rest in unique:
         version, _, build = rest.partition(" ")
-        versions += [part for part in version.split(",") if part not in {"", "*"}]
+        parts = [f"({version})"] if "|" in version else version.split(",")
+        versions += [part for part in parts if part not in {"", "*"}]
         builds += [build] if build not in {"", "*"} else []
     version = ",".join(sorted(set(versions))) or "*"
     build = max(builds, key=lambda text: (len(text), text), default="")

@@ -28,9 +28,16 @@ async def _canonical(request: Request) -> Answer:
     return {"channels": {name: canonical(name) for name in request["names"]}}
 
 
+async def _match(request: Request) -> Answer:
+    from envbuild.tools.rattler_match import match_all
+
+    return match_all(request)
+
+
 _ACTIONS: dict[str, Callable[[Request], Awaitable[Answer]]] = {
     "solve": _solve,
     "canonical": _canonical,
+    "match": _match,
 }
 
 
