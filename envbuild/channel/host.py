@@ -5,17 +5,16 @@ This is the part that others use; how it is asked, read and packed is in the mod
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from envbuild.channel.added import added_pythons
 from envbuild.channel.interpreter import HostPython, Unfit, ask
 from envbuild.channel.pack import digest, pack
-from envbuild.channel.stamp import stamp, unchanged
+from envbuild.channel.sources import watched
 from envbuild.errors import HostError, RecipeError
 from envbuild.findings import Finding, Findings, Severity
 from envbuild.tools.run import Runner, run
@@ -27,8 +26,7 @@ __all__ = [
     "choose",
     "digest",
     "pack",
-    "stamp",
-    "unchanged",
+    "watched",
 ]
 
 _NAME = re.compile(r"python3(\.\d+)?")
@@ -87,30 +85,29 @@ def choose(wanted: str, wish: Wish, *, runner: Runner = run) -> HostPython:
     raise HostError(message, hint=_hint(wanted))
 
 
-def changed(stamped: Mapping[str, Any], old_digest: str, python: HostPython) -> Findings:
+def changed(old_path: str, old_digest: str, python: HostPython) -> Findings:
     """Return a finding if the interpreter is not the one that an environment was made of.
 
     Args:
-        stamped: The stamp in the environment's manifest.
-        old_digest: The digest in it.
+        old_path: The interpreter in the environment's manifest.
+        old_digest: Its digest there.
         python: What would be taken now.
 
     Raises:
         HostError: Its files cannot be read.
     """
-    if stamped.get("path") == str(python.path) and unchanged(stamped):
-        return ()
     if digest(python) == old_digest:
         return ()
-    what = f"the machine's Python is another one now: {python.path}, {python.version}"
+    same = old_path == str(python.path)
+    what = "it was updated" if same else f"{python.path} would be taken now, not {old_path}"
     return (
         Finding(
             code="interpreter-changed",
             severity=Severity.WARNING,
-            where=str(stamped.get("path", python.path)),
-            what=what,
-            why="the environment was made of other files; it keeps its own copy of them",
-            hint="`envbuild create` makes a generation on the new one",
+            where=old_path,
+            what=f"the machine's Python is another one: {what} ({python.version})",
+            why="the environment keeps its own copy of the old one; a new one is made of the new",
+            hint="`envbuild create` makes a generation on it",
         ),
     )
 

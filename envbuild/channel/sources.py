@@ -93,6 +93,34 @@ def digest_of(sources: Sequence[Source], digests: Sequence[str]) -> str:
     return total.hexdigest()
 
 
+def watched(python: HostPython) -> tuple[Path, ...]:
+    """Return what shows by size and mtime, unread, that an interpreter may have changed.
+
+    That is the executable, libpython and every folder of the standard library (a file that is
+    put in place or removed changes its folder's mtime); for an added one its package.
+
+    Raises:
+        HostError: A folder cannot be read.
+    """
+    if python.archive is not None:
+        return (python.archive,)
+    try:
+        library = libpython(python)
+        folders = sorted(_folders(python.stdlib))
+    except OSError as error:
+        message = f"{python.path} cannot be read: {error}"
+        raise HostError(message) from error
+    return (python.path, *((library,) if library else ()), *folders)
+
+
+def _folders(folder: Path) -> Iterator[Path]:
+    yield folder
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False) and entry.name not in _LEFT_FOLDERS:
+                yield from _folders(folder / entry.name)
+
+
 def _library_files(python: HostPython) -> Iterator[Source]:
     library = f"lib/python{python.minor}"
     yield from _walk(python.stdlib, library)
