@@ -80,6 +80,21 @@ class InstalledPackage:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Stamp:
+    """A file or folder as it was when its content was last read.
+
+    Attributes:
+        path: Absolute path.
+        size: Bytes (0 for a folder: file systems disagree).
+        mtime_ns: Time of its last change, nanoseconds.
+    """
+
+    path: str
+    size: int
+    mtime_ns: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Interpreter:
     """The machine's interpreter that a host recipe was packed from.
 
@@ -87,13 +102,13 @@ class Interpreter:
         path: Its absolute path.
         version: Full version text.
         digest: SHA-256 hex over the files that are packed.
-        stamp: What `envbuild.channel.stamp` said of its files.
+        stamps: Executable, libpython and the folders of the standard library.
     """
 
     path: str
     version: str
     digest: str
-    stamp: Mapping[str, Any]
+    stamps: tuple[Stamp, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -248,7 +263,8 @@ def _manifest(data: Mapping[str, Any]) -> Manifest:
     known["packages"] = tuple(InstalledPackage(**package) for package in data["packages"])
     known["findings"] = tuple(_finding(finding) for finding in data["findings"])
     if interpreter is not None:
-        known["interpreter"] = Interpreter(**interpreter)
+        stamps = tuple(Stamp(**stamp) for stamp in interpreter["stamps"])
+        known["interpreter"] = Interpreter(**{**interpreter, "stamps": stamps})
     return Manifest(**known)
 
 

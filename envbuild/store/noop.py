@@ -1,11 +1,12 @@
 """Is there anything to do? Answered from the current manifest, with json and hashlib alone."""
 
 import hashlib
-from collections.abc import Sequence
+import os
+import stat
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from envbuild.channel import stamp
 from envbuild.store import manifest as manifests
 from envbuild.store import present
 from envbuild.store.layout import Generation, Place
@@ -29,7 +30,7 @@ def unchanged(
     if generation is None or not generation.environment.is_file():
         return None
     data = manifests.read_raw(generation)
-    if data is None or data["prefix"] != str(generation.prefix):
+    if data is None or data["prefix"] != os.path.realpath(generation.prefix):
         return None
     if not _same_inputs(data["inputs"], recipe, locks):
         return None
@@ -42,6 +43,21 @@ def digest_of(path: Path) -> str | None:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError:
         return None
+
+
+def stamps(paths: Iterable[Path]) -> tuple[manifests.Stamp, ...]:
+    """Return files and folders as they are now.
+
+    Raises:
+        OSError: One is not there.
+    """
+    return tuple(_stamp(path) for path in paths)
+
+
+def _stamp(path: Path) -> manifests.Stamp:
+    status = path.stat()
+    size = 0 if stat.S_ISDIR(status.st_mode) else status.st_size
+    return manifests.Stamp(path=str(path), size=size, mtime_ns=status.st_mtime_ns)
 
 
 def _same_inputs(inputs: dict[str, Any], recipe: Path, locks: Sequence[Path]) -> bool:
@@ -61,4 +77,9 @@ def _same_interpreter(interpreter: dict[str, Any] | None, python: str | None) ->
         return True
     if python is not None and python != interpreter["path"]:
         return False
-    return stamp.unchanged(interpreter["stamp"])
+    then = [(stamp["path"], stamp["size"], stamp["mtime_ns"]) for stamp in interpreter["stamps"]]
+    try:
+        now = stamps(Path(path) for path, _, _ in then)
+    except OSError:
+        return False
+    return then == [(stamp.path, stamp.size, stamp.mtime_ns) for stamp in now]
