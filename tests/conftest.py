@@ -17,7 +17,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Run the quick trees first, slow tests last; skip tests of a GPU where there is none."""
+    """Run the quick trees first, and in each the slow tests last."""
     here = config.rootpath / "tests"
 
     def place(item: pytest.Item) -> tuple[int, bool]:
@@ -26,10 +26,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return known, item.get_closest_marker("slow") is not None
 
     items.sort(key=place)
-    if not Path("/dev/nvidiactl").exists():
-        for item in items:
-            if item.get_closest_marker("gpu"):
-                item.add_marker(pytest.mark.skip(reason="no NVIDIA device (/dev/nvidiactl)"))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Leave out tests of a GPU where there is none."""
+    if item.get_closest_marker("gpu") and not Path("/dev/nvidiactl").exists():
+        pytest.skip("no NVIDIA device (/dev/nvidiactl)")
 
 
 @pytest.fixture

@@ -1,0 +1,50 @@
+"""What CI does, to be done by hand: `nox`, or `nox -s lint`."""
+
+import re
+import tempfile
+from pathlib import Path
+
+import nox
+
+nox.options.default_venv_backend = "venv"
+nox.options.sessions = ["lint", "tests"]
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Style, types, layers."""
+    session.install("-e", ".[lint,test]", "nox")
+    session.run("ruff", "check")
+    session.run("ruff", "format", "--check")
+    session.run("mypy")
+    session.run("mypy", "noxfile.py")
+    session.run("lint-imports")
+
+
+@nox.session(python=["3.11", "3.12", "3.13"])
+def tests(session: nox.Session) -> None:
+    """The unit tests, on each Python."""
+    session.install("-e", ".[test]")
+    session.run("pytest", "tests/unit", *session.posargs)
+
+
+@nox.session
+def integration(session: nox.Session) -> None:
+    """Real engines, servers on localhost, PyPI."""
+    session.install("-e", ".[test]")
+    session.run("pytest", "tests/integration", *session.posargs)
+
+
+@nox.session
+def wheel(session: nox.Session) -> None:
+    """Build the wheel, install it elsewhere, use what it ships."""
+    with tempfile.TemporaryDirectory() as folder:
+        session.run("pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, ".")
+        (made,) = Path(folder).glob("*.whl")
+        session.install(str(made))
+        session.chdir(folder)
+        said = session.run("envbuild", "--version", silent=True)
+        if not re.fullmatch(r"envbuild [\w.]+\n", str(said)):
+            session.error(f"envbuild --version said {said!r}")
+        session.run("envbuild", "lock", "--check", "quickstart")
+        session.run("envbuild", "list")

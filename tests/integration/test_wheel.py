@@ -1,0 +1,66 @@
+"""The wheel holds what the links in the package point at, and works when installed."""
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import envbuild
+
+_ROOT = Path(__file__).parents[2]
+_SHIPPED = ("recipes", "lockfiles", "templates")
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the wheel."""
+    folder = tmp_path_factory.mktemp("wheel")
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder],
+        cwd=_ROOT,
+        check=True,
+        capture_output=True,
+    )
+    (made,) = folder.glob("*.whl")
+    return made
+
+
+def _tracked() -> set[str]:
+    return {
+        f"envbuild/{folder}/{path.relative_to(_ROOT / folder)}"
+        for folder in _SHIPPED
+        for path in (_ROOT / folder).rglob("*")
+        if path.is_file() and not path.name.startswith(".")
+    }
+
+
+def test_recipes_locks_and_templates_are_in_the_wheel(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+    assert _tracked() <= names
+    assert "envbuild/py.typed" in names
+    assert not [name for name in names if name.startswith("tests")]
+
+
+@pytest.mark.slow
+@pytest.mark.network
+def test_the_installed_wheel_works_in_any_folder(wheel: Path, tmp_path: Path) -> None:
+    venv = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", venv], check=True)
+    subprocess.run([venv / "bin/pip", "install", "-q", wheel], check=True)
+
+    def said(*words: str) -> str:
+        return subprocess.run(
+            [venv / "bin/envbuild", "--store", tmp_path / "store", *words],
+            cwd=tmp_path,
+            env={"HOME": "/dev/null", "PATH": "/usr/bin:/bin"},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+
+    assert said("--version") == f"envbuild {envbuild.__version__}\n"
+    assert {path.stem for path in (_ROOT / "recipes").glob("*.yaml")} <= set(said("list").split())
+    assert said("lock", "--check", "quickstart")
