@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from envbuild.errors import Refused, StoreError
-from envbuild.store import present
+from envbuild.store import integrate, present
 from envbuild.store.history import Who, find, locked, unusable
 from envbuild.store.layout import Generation, Place
 from envbuild.tools import files, processes
@@ -169,8 +169,13 @@ def is_pinned(generation: Generation) -> bool:
     return (generation.own / PIN).is_file()
 
 
-def remove(place: Place, *, proc: Path = Path("/proc")) -> Removed:
+def remove(place: Place, *, home: Path, proc: Path = Path("/proc")) -> Removed:
     """Remove an environment with all its generations, its history and its link by name.
+
+    Args:
+        place: The environment.
+        home: The user's home directory, whose conda forgets the environment.
+        proc: Where proc(5) is mounted.
 
     Raises:
         InputError: There is no such environment.
@@ -184,6 +189,7 @@ def remove(place: Place, *, proc: Path = Path("/proc")) -> Removed:
         parts = (*present.generations(place), *present.incomplete(place))
         _refuse_running(place, processes.using([part.prefix for part in parts], proc=proc))
         try:
+            integrate.unregister(place, home=home)
             _unlink_by_name(place)
             place.current.unlink(missing_ok=True)
             for part in parts:

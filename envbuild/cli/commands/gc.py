@@ -1,0 +1,81 @@
+"""`envbuild gc`: remove old generations."""
+
+import click
+
+from envbuild.cli import confirm, options, output
+from envbuild.cli.context import Here
+from envbuild.store import collect, inventory, present
+from envbuild.store.collect import Collection
+
+
+@options.command(
+    "gc",
+    examples="""
+    envbuild gc --dry-run
+    envbuild gc h100-pt24 --keep 1 -y
+    """,
+)
+@options.environment_argument(required=False)
+@click.option(
+    "--keep",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=collect.DEFAULT_KEEP,
+    show_default=True,
+    help="How many of the newest generations stay.",
+)
+@options.dry_run_option
+@options.yes_option
+@options.json_option
+@click.pass_obj
+def command(
+    here: Here, name: str | None, *, keep: int, dry_run: bool, yes: bool, as_json: bool
+) -> None:
+    """Remove old generations, of one environment or of all.
+
+    The current generation, the newest N, pinned ones (`envbuild pin`) and those that a process
+    uses stay. What killed builds left goes.
+    """
+    names = present.names(here.store) if name is None else (name,)
+    places = [present.existing(here.store, each) for each in names]
+    planned = collect.plan(places, keep=keep)
+    going = [generation for part in planned for generation in part.going]
+    freed = inventory.disk_bytes(going)
+    if not as_json:
+        _show(planned, freed)
+    if going and not dry_run:
+        confirm.ask(yes=yes, what=f"remove {len(going)} generations")
+        planned = tuple(collect.collect(part, keep=keep) for part in planned if part.going)
+    if as_json:
+        output.print_json(
+            {"dry_run": dry_run, "freed_bytes": freed, "environments": _data(planned)}
+        )
+
+
+def _show(planned: tuple[Collection, ...], freed: int) -> None:
+    rows = []
+    for part in planned:
+        name = part.place.name
+        rows += [(name, kept.generation.identifier, "keep", kept.reason) for kept in part.kept]
+        for what, going in (("old", part.old), ("a build that did not end", part.rubbish)):
+            for generation in going:
+                size = output.bytes_text(inventory.disk_bytes([generation]))
+                rows.append((name, generation.identifier, "remove", f"{what}, {size}"))
+    if rows:
+        output.result(output.table(("NAME", "GENERATION", "", "WHY"), rows))
+    output.result(f"frees {output.bytes_text(freed)}")
+
+
+def _data(planned: tuple[Collection, ...]) -> list[dict[str, object]]:
+    return [
+        {
+            "name": part.place.name,
+            "kept": [
+                {"generation": kept.generation.identifier, "reason": kept.reason}
+                for kept in part.kept
+            ],
+            "removed": [generation.identifier for generation in part.old],
+            "incomplete": [generation.identifier for generation in part.rubbish],
+        }
+        for part in planned
+    ]

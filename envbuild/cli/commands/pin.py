@@ -1,0 +1,18 @@
+"""`envbuild pin`: keep a generation from gc."""
+
+import click
+
+from envbuild.cli import moved, options, output
+from envbuild.cli.context import Here
+from envbuild.store import collect, present
+
+
+@options.command("pin", examples="envbuild pin h100-pt24 3f9a1c0b7d2e4f56")
+@options.environment_argument()
+@options.generation_argument()
+@click.pass_obj
+def command(here: Here, name: str, generation: str) -> None:
+    """Keep a generation from `envbuild gc`, until it is unpinned."""
+    place = present.existing(here.store, name)
+    pinned = collect.pin(place, generation, who=moved.who(here), now=here.now())
+    output.result(f"{name}: {pinned.identifier} is pinned")

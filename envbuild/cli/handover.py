@@ -1,0 +1,21 @@
+"""What a program that replaces this process gets."""
+
+from envbuild.cli.context import Here
+
+
+def environment(here: Here) -> dict[str, str]:
+    """Return the environment as this process was given it.
+
+    Where no locale is set, Python adds `LC_CTYPE` for the programs it starts (PEP 538); the
+    kernel still shows what was there at the start (proc(5)).
+    """
+    result = dict(here.environment)
+    if result.get("LC_CTYPE") == "C.UTF-8":
+        try:
+            with open("/proc/self/environ", "rb") as file:  # noqa: PTH123 - start-up time
+                given = file.read().split(b"\0")
+        except OSError:
+            return result
+        if b"LC_CTYPE=C.UTF-8" not in given:
+            del result["LC_CTYPE"]
+    return result
