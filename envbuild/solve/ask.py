@@ -1,0 +1,156 @@
+"""Asking uv: each package from its own index, and a refusal in the recipe's own words."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from packaging.utils import canonicalize_name
+
+from envbuild.access import Access
+from envbuild.errors import NoSolution
+from envbuild.recipe import cutoff as cutoffs
+from envbuild.recipe.load import LoadedRecipe
+from envbuild.recipe.requirements import PipNeed
+from envbuild.solve import standins
+from envbuild.solve.wheels import Release, releases
+from envbuild.tools.addresses import without_login
+from envbuild.tools.uv import Answer
+from envbuild.tools.uv_failure import Undated
+from envbuild.tools.uv_question import Question, Source
+
+_ELSEWHERE = "sys_platform == 'win32'"
+
+Ask = Callable[[Question], Answer]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answered:
+    """uv's answer, with every release from the index it belongs to.
+
+    Attributes:
+        releases: The distributions.
+        rooted: Names that were asked for only to bind them to their index.
+        yanked: Name, version and reason of every yanked release.
+    """
+
+    releases: tuple[Release, ...]
+    rooted: frozenset[str]
+    yanked: tuple[tuple[str, str, str], ...]
+
+
+def sources(
+    loaded: LoadedRecipe, *, cutoff: datetime, access: Access, without: Sequence[str] = ()
+) -> tuple[Source, ...]:
+    """Return the default index and the recipe's, each with its cutoff.
+
+    An age counts back from the lock's own cutoff, and no index goes past that.
+
+    Args:
+        loaded: The recipe.
+        cutoff: The lock's cutoff (UTC).
+        access: Addresses and logins of this machine.
+        without: Normalized names that conda brings, so no index does.
+    """
+    found = [Source(name=None, url=access.default_index)]
+    for index in loaded.recipe.indexes:
+        own = None
+        if index.cutoff is not None and index.cutoff != cutoffs.NONE:
+            own = min(cutoffs.resolve(index.cutoff, now=cutoff), cutoff)
+        found.append(
+            Source(
+                name=index.name,
+                url=access.index_logins.get(index.name, index.url),
+                packages=frozenset(map(canonicalize_name, index.packages)) - {*without},
+                cutoff="none" if index.cutoff == cutoffs.NONE else own,
+            )
+        )
+    return tuple(found)
+
+
+def source_of(release: Release, known: Sequence[Source]) -> Source:
+    """Return the index that a release comes from; an unknown address is the default index."""
+    for source in known:
+        if source.name is None or source.url is None or release.index is None:
+            continue
+        if _bare(source.url) == _bare(release.index):
+            return source
+    return known[0]
+
+
+def ask(
+    question: Question, needs: Sequence[PipNeed], loaded: LoadedRecipe, *, solve: Ask
+) -> Answered:
+    """Solve, and solve again until every package listed for an index comes from it.
+
+    uv binds only what is asked for directly to an index. What came from another one is therefore
+    asked for as well, without a version; in a universal answer for another system only.
+
+    Args:
+        question: What is asked.
+        needs: The recipe's requirements, for the words of a refusal.
+        loaded: The recipe.
+        solve: Asks uv.
+
+    Raises:
+        NoSolution: It cannot be solved, with uv's reason and the recipe's lines.
+    """
+    marker = _ELSEWHERE if question.universal else ""
+    owner = {name: source for source in question.sources for name in source.packages}
+    rooted: frozenset[str] = frozenset()
+    while True:
+        try:
+            answer = solve(replace(question, rooted=dict.fromkeys(sorted(rooted), marker)))
+        except Undated as error:
+            raise _undated(error, question.sources) from error
+        except NoSolution as error:
+            everything = frozenset(owner)
+            if everything <= rooted:
+                raise _refusal(error, needs, loaded) from error
+            rooted = everything
+            continue
+        found = releases(answer.pylock)
+        strays = frozenset(
+            release.name
+            for release in found
+            if release.name in owner
+            and source_of(release, question.sources) is not owner[release.name]
+        )
+        if strays <= rooted:
+            _check_homes(strays, owner)
+            return Answered(releases=found, rooted=rooted, yanked=answer.yanked)
+        rooted |= strays
+
+
+def _check_homes(strays: frozenset[str], owner: dict[str, Source]) -> None:
+    """Refuse an answer in which something still comes from an index that is not its own."""
+    for name in sorted(strays):
+        message = f"{name} does not come from {owner[name].label}, for which the recipe lists it"
+        raise NoSolution(message, hint="see whether that index has it for this platform")
+
+
+def _undated(error: Undated, known: Sequence[Source]) -> NoSolution:
+    names = {canonicalize_name(file.partition("-")[0]) for file in error.files}
+    source = next((one for one in known if names & one.packages), known[0])
+    message = f"{source.label} gives no upload times, so no cutoff can be applied to it"
+    if source.name is None:
+        hint = (
+            "use a mirror that gives upload times, or list the packages under `indexes` "
+            "with `cutoff: none`"
+        )
+    else:
+        hint = f"give index {source.name} `cutoff: none` in the recipe"
+    return NoSolution(message, hint=hint, details=error.details)
+
+
+def _refusal(error: NoSolution, needs: Sequence[PipNeed], loaded: LoadedRecipe) -> NoSolution:
+    """Return a refusal with the recipe's own lines beside uv's reason."""
+    reason = standins.plain_words(error.details)
+    named = [need for need in needs if re.search(rf"\b{re.escape(need.name)}\b", reason)]
+    lines = [f"  {loaded.where(*need.path)}: {need.text}" for need in named or needs]
+    details = "\n".join((reason, "", "the recipe asks for:", *lines))
+    return NoSolution(error.message, hint=error.hint, details=details)
+
+
+def _bare(url: str) -> str:
+    return without_login(url).rstrip("/")

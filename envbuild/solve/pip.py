@@ -1,0 +1,259 @@
+"""The PyPI half: uv solves it, told by stand-in wheels what the conda half provides."""
+
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from envbuild.access import Access
+from envbuild.errors import NoSolution
+from envbuild.packages import CondaPackage, PipPackage
+from envbuild.recipe.load import LoadedRecipe
+from envbuild.recipe.requirements import pip_needs
+from envbuild.recipe.targets import target as target_of
+from envbuild.solve import ask, markers, standins
+from envbuild.solve.half import Around, Line, PipHalf, finish
+from envbuild.solve.names import provided as provided_by
+from envbuild.solve.remote import metadata_reader
+from envbuild.solve.solution import Upgrade
+from envbuild.solve.wheels import Release, Wheel, usable
+from envbuild.target import Platform, Target
+from envbuild.tools import uv
+from envbuild.tools.uv_question import Question, Source, platform_name
+
+
+def solve(  # noqa: PLR0913 - what a solve depends on
+    loaded: LoadedRecipe,
+    platform: Platform,
+    *,
+    conda: Sequence[CondaPackage],
+    cutoff: datetime,
+    prefer: Sequence[PipPackage] = (),
+    upgrade: Upgrade = Upgrade(),  # noqa: B008 - frozen
+    access: Access,
+    uv_cache: Path,
+    metadata_cache: Path,
+) -> PipHalf:
+    """Solve the PyPI half beside a conda half.
+
+    Args:
+        loaded: The recipe.
+        platform: The platform to solve for.
+        conda: The conda half for it, with its Python.
+        cutoff: Instant (UTC); a file counts if it was uploaded strictly before it.
+        prefer: The old PyPI half, whose versions stay where they can.
+        upgrade: What of it may move.
+        access: How indexes are reached.
+        uv_cache: uv's cache folder.
+        metadata_cache: Folder of METADATA by the wheel's SHA-256.
+
+    Raises:
+        NoSolution: It cannot be solved, or not locked, with the reason.
+        FetchError: An index is out of reach.
+        ToolError: uv is missing or failed.
+    """
+    needs = pip_needs(loaded.recipe)
+    if not needs:
+        return PipHalf(packages=())
+    python = _python(conda)
+    target = target_of(loaded.recipe, platform)
+    provided = provided_by(conda)
+    known = ask.sources(loaded, cutoff=cutoff, access=access, without=tuple(provided))
+    with tempfile.TemporaryDirectory(prefix="envbuild-standins-") as name:
+        standins.write(provided.values(), Path(name))
+        question = Question(
+            requirements=[standins.requirement_text(need.requirement, provided) for need in needs],
+            python=str(python),
+            platform=platform_name(target),
+            cutoff=cutoff,
+            sources=known,
+            constraints=standins.constraints(provided.values()),
+            find_links=Path(name) if provided else None,
+            not_emitted=tuple(provided),
+            pins=_pins((one for one in prefer if one.name not in provided), upgrade),
+        )
+        answered = ask.ask(
+            question, needs, loaded, solve=lambda one: _compile(one, access, uv_cache)
+        )
+    lines = _lines(answered.releases, python, target, known)
+    around = Around(
+        needs=needs,
+        pairs=((python, platform),),
+        conda=conda,
+        provided=provided,
+        prefer=prefer,
+        rooted=answered.rooted,
+        yanked=answered.yanked,
+        sources=known,
+    )
+    return finish(lines, around, read=metadata_reader(access, known), cache=metadata_cache)
+
+
+def solve_universal(
+    loaded: LoadedRecipe,
+    *,
+    cutoff: datetime,
+    prefer: Sequence[PipPackage] = (),
+    upgrade: Upgrade = Upgrade(),  # noqa: B008 - frozen
+    access: Access,
+    uv_cache: Path,
+    metadata_cache: Path,
+) -> PipHalf:
+    """Solve the PyPI half of a recipe on the host's Python: once, for all that it may run on.
+
+    Args:
+        loaded: The recipe.
+        cutoff: Instant (UTC); a file counts if it was uploaded strictly before it.
+        prefer: The old PyPI half, whose versions stay where they can.
+        upgrade: What of it may move.
+        access: How indexes are reached.
+        uv_cache: uv's cache folder.
+        metadata_cache: Folder of METADATA by the wheel's SHA-256.
+
+    Raises:
+        NoSolution: It cannot be solved, or a Python or platform of the recipe would lack a wheel.
+        FetchError: An index is out of reach.
+        ToolError: uv is missing or failed.
+    """
+    needs = pip_needs(loaded.recipe)
+    if not needs:
+        return PipHalf(packages=())
+    range_ = markers.pythons(loaded.recipe.python or markers.DEFAULT_PYTHON)
+    if range_ is None:
+        message = f"{loaded.recipe.python!r} names no lowest Python 3"
+        raise NoSolution(message, hint=f"write a range such as {markers.DEFAULT_PYTHON}")
+    known = ask.sources(loaded, cutoff=cutoff, access=access)
+    question = Question(
+        requirements=[str(need.requirement) for need in needs],
+        python=range_.lowest,
+        platform=None,
+        universal=True,
+        cutoff=cutoff,
+        sources=known,
+        pins=_pins(prefer, upgrade),
+    )
+    answered = ask.ask(question, needs, loaded, solve=lambda one: _compile(one, access, uv_cache))
+    targets = [target_of(loaded.recipe, platform) for platform in loaded.recipe.target.platforms]
+    found = [*(one.marker for one in answered.releases)]
+    found += [str(one.requirement.marker) for one in needs if one.requirement.marker]
+    versions = markers.points([marker for marker in found if marker], range_)
+    lines = _universal_lines(answered.releases, versions, targets, known)
+    around = Around(
+        needs=needs,
+        pairs=[(version, target.platform) for target in targets for version in versions],
+        provided={},
+        prefer=prefer,
+        rooted=answered.rooted,
+        yanked=answered.yanked,
+        sources=known,
+    )
+    return finish(lines, around, read=metadata_reader(access, known), cache=metadata_cache)
+
+
+def _compile(question: Question, access: Access, cache: Path) -> uv.Answer:
+    engine = uv.Engine(access=access, cache=cache, python=Path(sys.executable))
+    return uv.compile_lock(question, engine)
+
+
+def _python(conda: Sequence[CondaPackage]) -> Version:
+    """Return the full version of the conda half's Python."""
+    for package in conda:
+        if package.name == "python":
+            return Version(package.version)
+    message = "the recipe asks for PyPI packages, but its conda half has no Python"
+    raise NoSolution(message, hint="add `python: 3.11` to the recipe")
+
+
+def _pins(prefer: Iterable[PipPackage], upgrade: Upgrade) -> list[tuple[str, str, str | None]]:
+    """Return what of the old half has to stay where it can."""
+    moving = {canonicalize_name(name) for name in upgrade.packages}
+    return [
+        (one.name, one.version, one.marker)
+        for one in prefer
+        if not upgrade.everything and one.name not in moving
+    ]
+
+
+def _lines(
+    releases: Sequence[Release], python: Version, target: Target, known: Sequence[Source]
+) -> list[Line]:
+    """Return a line per release for one Python and platform."""
+    lines: list[Line] = []
+    missing: list[str] = []
+    for release in releases:
+        wheels = usable(release.wheels, target, (python.major, python.minor))
+        if not wheels:
+            missing.append(_without(release, f"{python.major}.{python.minor}", target.platform))
+        lines.append(
+            Line(
+                name=canonicalize_name(release.name),
+                version=release.version,
+                marker=None,
+                pairs=((python, target.platform),),
+                wheels=wheels,
+                source=ask.source_of(release, known),
+            )
+        )
+    _refuse(missing)
+    return lines
+
+
+def _universal_lines(
+    releases: Sequence[Release],
+    versions: Sequence[Version],
+    targets: Sequence[Target],
+    known: Sequence[Source],
+) -> list[Line]:
+    """Return a line per release that any Python and platform of the recipe reaches."""
+    platforms = [target.platform for target in targets]
+    groups: dict[tuple[str, str], list[Release]] = {}
+    for release in releases:
+        groups.setdefault((release.name, release.version), []).append(release)
+    lines: list[Line] = []
+    missing: list[str] = []
+    for group in groups.values():
+        release = group[0]
+        reach = markers.reach([one.marker for one in group], versions, platforms)
+        wheels: dict[str, Wheel] = {}
+        for target in targets:
+            minors = dict.fromkeys(
+                version.release[:2]
+                for version, platform in reach.pairs
+                if platform == target.platform
+            )
+            for major, minor in minors:
+                fitting = usable(release.wheels, target, (major, minor))
+                wheels |= {wheel.filename: wheel for wheel in fitting}
+                if not fitting:
+                    missing.append(_without(release, f"{major}.{minor}", target.platform))
+        if reach.pairs:
+            lines.append(
+                Line(
+                    name=canonicalize_name(release.name),
+                    version=release.version,
+                    marker=reach.marker,
+                    pairs=reach.pairs,
+                    wheels=tuple(wheels.values()),
+                    source=ask.source_of(release, known),
+                )
+            )
+    _refuse(missing)
+    return lines
+
+
+def _without(release: Release, python: str, platform: Platform) -> str:
+    return f"{release.name} {release.version} has no wheel for Python {python} on {platform}"
+
+
+def _refuse(missing: Sequence[str]) -> None:
+    if missing:
+        message = missing[0] if len(missing) == 1 else "wheels are missing for what is wanted"
+        raise NoSolution(
+            message,
+            hint="take another version, or narrow `python` and `target` of the recipe",
+            details="\n".join(missing if len(missing) > 1 else ()),
+        )

@@ -1,0 +1,225 @@
+"""uv: solving the PyPI half, and installing it with hashes.
+
+uv gets an empty environment and a configuration file with index addresses only, so that no user
+setting, no folder and no project around us can change a result.
+"""
+
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from envbuild.access import Access
+from envbuild.errors import FetchError, ToolMissing
+from envbuild.packages import PipPackage
+from envbuild.target import Target
+from envbuild.tools import run as runner
+from envbuild.tools.uv_failure import Undated, failure, undated_files
+from envbuild.tools.uv_question import (
+    Question,
+    Source,
+    index_tables,
+    instant,
+    options,
+    platform_name,
+    requirements_text,
+)
+
+_YANKED = re.compile(
+    r"^warning: `([^`=]+)==([^`]+)` is yanked(?: \(reason: \"(.*)\"\))?", re.MULTILINE
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Engine:
+    """How uv is run.
+
+    Attributes:
+        access: How the network is reached.
+        cache: uv's cache folder; on a prefix's file system files are hard-linked.
+        python: An interpreter that runs here.
+        log: File that receives commands and output, or None.
+        keep: Descriptors that uv inherits (the store's lock).
+        run: Starts programs.
+    """
+
+    access: Access
+    cache: Path
+    python: Path
+    log: Path | None = None
+    keep: Sequence[int] = ()
+    run: runner.Runner = runner.run
+
+    def __call__(self, argv: Sequence[str], folder: Path) -> runner.Completed:
+        """Run uv in a folder, with nothing of our environment."""
+        return self.run(
+            argv,
+            env={**runner.base_environment(), **self.access.environment},
+            cwd=folder,
+            log=self.log,
+            keep=self.keep,
+            check=False,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """What uv solved.
+
+    Attributes:
+        pylock: Text of a `pylock.toml`.
+        yanked: Name, version and reason of every yanked release in it.
+        undated: Names of files that were left out because the index gives no upload time.
+    """
+
+    pylock: str
+    yanked: tuple[tuple[str, str, str], ...] = ()
+    undated: tuple[str, ...] = ()
+
+
+def binary() -> Path:
+    """Return the uv that came with the package `uv`.
+
+    Raises:
+        ToolMissing: It is not installed.
+    """
+    try:
+        from uv import find_uv_bin
+
+        return Path(find_uv_bin())
+    except (ImportError, FileNotFoundError) as error:
+        message = "uv is not installed beside envbuild"
+        raise ToolMissing(message, hint="install envbuild with its dependencies") from error
+
+
+def compile_lock(question: Question, engine: Engine) -> Answer:
+    """Solve a PyPI half.
+
+    The engine's Python is asked nothing that enters the answer.
+
+    Raises:
+        NoSolution: It cannot be solved; `details` holds uv's reason.
+        Undated: An index without upload times, under a cutoff.
+        FetchError: An index is out of reach, or something is not in the cache while offline.
+        ToolFailed: uv failed otherwise.
+        ToolMissing: uv is not installed.
+    """
+    with tempfile.TemporaryDirectory(prefix="envbuild-uv-") as name:
+        folder = Path(name)
+        argv = [*_command("compile", folder, question.sources, engine)]
+        argv += ["--python", f"{engine.python}", "--python-version", question.python]
+        argv += ["--format", "pylock.toml", "--only-binary", ":all:"]
+        argv += ["--no-header", "--exclude-newer", instant(question.cutoff)]
+        argv += options(question, folder)
+        done = engine(argv, folder)
+    if done.status == 0:
+        yanked = ((found[1], found[2], found[3] or "") for found in _YANKED.finditer(done.stderr))
+        return Answer(pylock=done.stdout, yanked=tuple(yanked), undated=undated_files(done.stderr))
+    problem = failure(done, question.sources)
+    if files := undated_files(done.stderr):
+        raise Undated(files, details=problem.details)
+    raise problem
+
+
+def install(
+    packages: Sequence[PipPackage],
+    engine: Engine,
+    *,
+    sources: Sequence[Source],
+    compile_bytecode: bool = False,
+) -> None:
+    """Install a PyPI half into the prefix of the engine's Python, by hash, without requirements.
+
+    The cache alone is tried first: with everything there, no index is asked. The Python's path has
+    to be absolute and resolved, since scripts hold it; uv evaluates the markers of a universal
+    lock with it.
+
+    Args:
+        packages: What to install; all of it, whatever else they require.
+        engine: How uv is run, with the prefix's Python.
+        sources: The indexes by the names that the packages give.
+        compile_bytecode: Whether uv compiles what it installs.
+
+    Raises:
+        FetchError: A wheel is out of reach, or has another hash.
+        ToolFailed: uv failed otherwise. The prefix is then to be thrown away.
+        ToolMissing: uv is not installed.
+    """
+    words = ["--python", f"{engine.python}", "--link-mode", "hardlink"]
+    words += ["--compile-bytecode"] if compile_bytecode else []
+    _install(packages, words, engine, sources)
+
+
+def prefetch(
+    packages: Sequence[PipPackage],
+    engine: Engine,
+    *,
+    target: Target,
+    python_version: str,
+    sources: Sequence[Source],
+) -> None:
+    """Bring the wheels of a PyPI half into uv's cache while their Python is not there yet.
+
+    They are linked into a folder beside the cache, which is removed.
+
+    Args:
+        packages: What to fetch.
+        engine: How uv is run; its Python is any that runs here.
+        target: The platform they are for.
+        python_version: Full version of the Python they are for.
+        sources: The indexes by the names that the packages give.
+
+    Raises:
+        FetchError: A wheel is out of reach, or has another hash.
+        ToolFailed: uv failed otherwise.
+        ToolMissing: uv is not installed.
+    """
+    engine.cache.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=engine.cache.parent, prefix=".prefetch-") as name:
+        words = ["--target", name, "--python", f"{engine.python}"]
+        words += ["--python-version", python_version, "--python-platform", platform_name(target)]
+        _install(packages, [*words, "--link-mode", "hardlink"], engine, sources)
+
+
+def _install(
+    packages: Sequence[PipPackage], words: Sequence[str], engine: Engine, sources: Sequence[Source]
+) -> None:
+    """Run uv once per index that packages come from; it sees that index alone."""
+    by_name = {source.name: source for source in sources}
+    ordered = sorted(packages, key=lambda package: (package.index or "", package.name))
+    for index, group in groupby(ordered, key=lambda package: package.index):
+        source = by_name.get(index, Source(name=index, url=None))
+        if index is not None and source.url is None:
+            message = f"the lock takes packages from index {index}, which the recipe does not have"
+            raise FetchError(message, hint="lock the recipe again")
+        with tempfile.TemporaryDirectory(prefix="envbuild-uv-") as name:
+            folder = Path(name)
+            (folder / "requirements.txt").write_text(requirements_text(group), encoding="utf-8")
+            _install_from(source, folder, words, engine)
+
+
+def _install_from(source: Source, folder: Path, words: Sequence[str], engine: Engine) -> None:
+    """Install `requirements.txt` of a folder from one index: from the cache, else online."""
+    alone = [Source(name=None, url=source.url)]
+    options = ["--no-deps", "--require-hashes", "--only-binary", ":all:", *words]
+    options += ["--requirements", "requirements.txt"]
+    argv = [*_command("install", folder, alone, engine), *options]
+    done = engine([*argv, "--offline"], folder)
+    if done.status and not engine.access.offline:
+        done = engine(argv, folder)
+    if done.status:
+        raise failure(done, [Source(name=source.name, url=source.url)])
+
+
+def _command(action: str, folder: Path, sources: Sequence[Source], engine: Engine) -> Iterator[str]:
+    """Yield uv's command with what every call has; its configuration is written into a folder."""
+    configuration = folder / "uv.toml"
+    configuration.touch(0o600)
+    configuration.write_text(index_tables(sources), encoding="utf-8")
+    yield from (f"{binary()}", "pip", action, "--config-file", f"{configuration}")
+    yield from ("--cache-dir", f"{engine.cache.absolute()}", "--no-python-downloads")
+    yield from ("--no-progress", "--color", "never")
+    if engine.access.offline:
+        yield "--offline"

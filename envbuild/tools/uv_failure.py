@@ -1,0 +1,89 @@
+"""What a failure of uv means: its text never reaches a user with a login or an address in it."""
+
+import contextlib
+import re
+from collections.abc import Sequence
+from urllib.parse import urlsplit, urlunsplit
+
+from envbuild.errors import EnvbuildError, FetchError, NoSolution, ToolFailed
+from envbuild.tools.run import Completed
+from envbuild.tools.uv_question import Source
+
+_NO_DATE = re.compile(r"^warning: `([^`]+)` is missing an upload date", re.MULTILINE)
+_NETWORK = re.compile(
+    r"Failed to (?:fetch|download|query)|Request failed|error sending request|operation timed out"
+    r"|network was disabled|status (?:client|server) error",
+    re.IGNORECASE,
+)
+_LOGIN = re.compile(r"\b40[13] (?:Forbidden|Unauthorized)")
+_MISMATCH = re.compile(r"hash mismatch", re.IGNORECASE)
+_URL = re.compile(r"https?://[^\s`'\")\]]+")
+
+
+class Undated(NoSolution):
+    """An index gives no upload times, and a cutoff was asked for.
+
+    Attributes:
+        files: Names of the files without one.
+    """
+
+    def __init__(self, files: Sequence[str], *, details: str) -> None:
+        """Keep the files; who knows the indexes says which one it was."""
+        super().__init__("an index gives no upload times", details=details)
+        self.files = tuple(files)
+
+
+def undated_files(text: str) -> tuple[str, ...]:
+    """Return the files that uv left out because they have no upload time."""
+    return tuple(sorted(set(_NO_DATE.findall(text))))
+
+
+def failure(done: Completed, sources: Sequence[Source]) -> EnvbuildError:
+    """Return our error for a failure of uv; its text never holds a login."""
+    details = _clean(done.stderr, sources)
+    where = _blamed(done.stderr, sources)
+    if _MISMATCH.search(done.stderr):
+        message = f"a wheel from {where} has another hash than the lock"
+        return FetchError(message, hint="do not use that index until you know why", details=details)
+    if "network was disabled" in done.stderr:
+        message = "something is not in the cache, and --offline forbids to fetch it"
+        return FetchError(message, hint="run it once without --offline", details=details)
+    if done.status == 1 and _LOGIN.search(done.stderr):
+        message = f"{where} refuses access"
+        return FetchError(message, hint="check the login of that index", details=details)
+    if _NETWORK.search(done.stderr):
+        message = f"{where} cannot be reached, or does not answer as an index"
+        return FetchError(message, hint="check address, proxy and certificates", details=details)
+    if done.status == 1 and "No solution found" in done.stderr:
+        return NoSolution("the PyPI half cannot be solved", details=details)
+    message = f"uv failed with exit status {done.status}"
+    return ToolFailed(message, argv=done.argv, status=done.status, details=details)
+
+
+def _blamed(text: str, sources: Sequence[Source]) -> str:
+    """Return the label of the index whose address uv's text has."""
+    urls = _URL.findall(text)
+    for source in sources:
+        if source.url is not None and any(
+            _bare(url).startswith(_bare(source.url).rstrip("/")) for url in urls
+        ):
+            return source.label
+    return next((source.label for source in sources if source.name is None), sources[0].label)
+
+
+def _bare(url: str) -> str:
+    """Return an address without login."""
+    with contextlib.suppress(ValueError):
+        parts = urlsplit(url)
+        return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+    return ""
+
+
+def _clean(text: str, sources: Sequence[Source]) -> str:
+    """Return uv's words without logins, and with the indexes' names for their addresses."""
+    lines = [line for line in text.splitlines() if not line.startswith("warning:")]
+    cleaned = _URL.sub(lambda found: _bare(found[0]), "\n".join(lines)).strip()
+    for source in sources:
+        if source.url is not None:
+            cleaned = cleaned.replace(_bare(source.url).rstrip("/"), f"<{source.label}>")
+    return cleaned
