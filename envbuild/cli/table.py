@@ -1,31 +1,32 @@
-"""The list of commands, so that `--help` and completion load none of them."""
+"""The list of commands, so that `--help` and completion load none of them.
+
+Each text is how the command's own help begins.
+"""
 
 SECTIONS: dict[str, dict[str, str]] = {
     "Recipes and locks": {
         "new": "Write a commented recipe that locks as it is.",
-        "schema": "Print the JSON Schema of recipes, for editors.",
+        "schema": "Print the JSON Schema of recipes.",
         "lock": "Solve recipes and write their locks.",
     },
     "Environments": {
         "create": "Create the environment of a lock (again: nothing to do).",
         "run": "Run a command in an environment.",
-        "shell": "Start a shell in an environment; `exit` returns.",
-        "activate": "Print what activates an environment in this shell (bash or zsh).",
+        "shell": "Start a shell in an environment.",
+        "activate": "Print what activates an environment in this shell.",
         "list": "List the environments of the store, or the packages of one.",
-        "info": "Show the installation, or one environment: what it was made from and how sure that is.",
+        "info": "Show the installation, or one environment.",
         "status": "Say whether environments answer their recipes and locks.",
-        "verify": "Compare every installed file with its digest; every difference is named.",
+        "verify": "Compare every installed file with its digest.",
     },
     "Generations": {
         "history": "Show who moved an environment, when, from and to which generation.",
         "switch": "Make another generation current.",
-        "rollback": "Go back to the state before the current one; again, and it goes further back.",
-        "pin": "Keep a generation from gc.",
-        "unpin": "Let gc remove a generation again.",
-        "pin": "Keep a generation from `envbuild gc`, until it is unpinned.",
+        "rollback": "Go back to the state before the current one.",
+        "pin": "Keep a generation from `envbuild gc`.",
         "unpin": "Let `envbuild gc` remove a generation again.",
-        "gc": "Remove old generations, of one environment or of all.",
-        "remove": "Remove an environment with all its generations and its history.",
+        "gc": "Remove old generations.",
+        "remove": "Remove an environment with all its generations.",
     },
     "More": {
         "channel": "Manage local channels: host Pythons and added archives.",
