@@ -99,13 +99,10 @@ def _pypi(recipe: Recipe) -> Iterator[Complaint]:
         except ValueError as error:
             yield path, str(error)
             continue
-        for other in earlier:
-            if other.name == need.name and requirements.overlap(
-                other.requirement, need.requirement
-            ):
-                what = f"{need.name} is asked for twice ({other.text!r})"
-                yield path, f"{what}; write one, or markers that exclude each other"
-                break
+        twice = [other for other in earlier if requirements.collide(other, need)]
+        if twice:
+            what = f"{need.name} is asked for twice ({twice[0].text!r})"
+            yield path, f"{what}; write one, or markers that exclude each other"
         earlier.append(need)
 
 

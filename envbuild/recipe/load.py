@@ -10,7 +10,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from envbuild.document import Document, Mark, Node, Problem, refusal
-from envbuild.errors import InputError, RecipeError
+from envbuild.errors import InputError, RecipeError, UsageProblem
 from envbuild.reader import decode, scan
 from envbuild.recipe import checks, merge, words
 from envbuild.recipe.complaints import complaints, describe, locate
@@ -18,7 +18,7 @@ from envbuild.recipe.model import Recipe
 
 Read = Callable[[str], tuple[str, str]]
 
-_ENDINGS: Final = (".yaml", ".yml")
+_ENDING: Final = ".yaml"
 _LONGEST_CHAIN: Final = 20
 
 
@@ -76,14 +76,16 @@ def find(name: str, folders: Sequence[Path]) -> Path:
         RecipeError: There is none; says which names are near.
     """
     for folder in folders:
-        for ending in _ENDINGS:
-            path = folder / f"{name}{ending}"
-            if path.is_file():
-                return path
+        path = folder / f"{name}{_ENDING}"
+        if path.is_file():
+            return path
     near = get_close_matches(name, available(folders), n=3)
     looked = ", ".join(str(folder) for folder in folders) or "no folder"
     message = f"there is no recipe {name!r} (looked in {looked})"
     hint = f"did you mean {' or '.join(near)}?" if near else f"write one: envbuild new {name}"
+    for folder in folders:
+        if (folder / f"{name}.yml").is_file():
+            hint = f"recipes end in .yaml: rename {folder / name}.yml"
     raise RecipeError(message, source=name, hint=hint)
 
 
@@ -94,7 +96,7 @@ def available(folders: Sequence[Path]) -> tuple[str, ...]:
         for folder in folders
         if folder.is_dir()
         for path in folder.iterdir()
-        if path.suffix in _ENDINGS and path.is_file()
+        if path.suffix == _ENDING and path.is_file()
     }
     return tuple(sorted(names))
 
@@ -108,12 +110,16 @@ def load(name_or_path: str, folders: Sequence[Path]) -> LoadedRecipe:
 
     Raises:
         RecipeError: There is none of that name, or it is wrong: all problems at once.
+        UsageProblem: It can be neither a name nor a path.
     """
-    first = _file(_path(name_or_path, folders, Path()))
+    try:
+        first = _file(_path(name_or_path, folders, Path()))
+    except ValueError as error:
+        message = f"a recipe is called by its name or its file: {error}"
+        raise UsageProblem(message) from None
 
     def follow(name: str, child: _Source) -> _Source:
-        base = child.path.parent if child.path else Path()
-        return _file(_path(name, folders, base))
+        return _file(_path(name, folders, Path(child.display).parent))
 
     return _assemble(first, follow)
 
@@ -141,14 +147,9 @@ def loads(text: str, *, source: str, read: Read | None = None) -> LoadedRecipe:
 
 
 def _path(name: str, folders: Sequence[Path], base: Path) -> Path:
-    if "/" in name or name.endswith(_ENDINGS):
+    if "/" in name or name.endswith((_ENDING, ".yml")):
         return base / name
-    try:
-        words.name(name)
-    except ValueError as error:
-        message = f"a recipe's name: {error}"
-        raise RecipeError(message, source=name) from None
-    return find(name, folders)
+    return find(words.name(name), folders)
 
 
 def _file(path: Path) -> _Source:
@@ -237,6 +238,8 @@ def _parent(
         return Problem(mark=node.mark, path=path, what=what), None
     try:
         source = follow(node.value, sources[-1])
+    except ValueError as error:
+        return Problem(mark=node.mark, path=path, what=str(error)), None
     except RecipeError as error:
         hint = f"; {error.hint}" if error.hint and error.hint.startswith("did") else ""
         return Problem(mark=node.mark, path=path, what=f"{error.message}{hint}"), None

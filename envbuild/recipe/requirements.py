@@ -83,13 +83,16 @@ def name_of(written: str) -> str | None:
     return canonicalize_name(match[1].rstrip("._-")) if match else None
 
 
-def overlap(one: Requirement, other: Requirement) -> bool:
-    """Whether two requirements can both count, for any Python and machine on Linux."""
-    if one.marker is None or other.marker is None:
+def collide(one: PipNeed, other: PipNeed) -> bool:
+    """Whether two needs are of one project and can both count, for some Python or machine."""
+    if one.name != other.name:
+        return False
+    markers = (one.requirement.marker, other.requirement.marker)
+    if markers[0] is None or markers[1] is None:
         return True
     return any(
-        _holds(one.marker, environment) and _holds(other.marker, environment)
-        for environment in _environments(f"{one.marker} {other.marker}")
+        _holds(markers[0], environment) and _holds(markers[1], environment)
+        for environment in _environments(f"{markers[0]} {markers[1]}")
     )
 
 

@@ -33,9 +33,7 @@ def _expected(what: str, text: str) -> ValueError:
 def name(text: str) -> str:
     """Check a name of a recipe, an index or a service."""
     if not _NAME.fullmatch(text):
-        what = (
-            "a name of at most 64 letters, digits, '.', '_', '-' that begins with none of the last"
-        )
+        what = "a name of at most 64 letters, digits, '.', '_', '-' (the first a letter or digit)"
         raise _expected(what, text)
     return text
 
@@ -308,3 +306,8 @@ def variable(text: str) -> str:
         what = "a variable's name of letters, digits and '_'"
         raise _expected(what, text)
     return text
+
+
+def without_login(text: str) -> str:
+    """Return a text with the logins of its addresses left out, for messages."""
+    return re.sub(r"(://)[^/\s@]*@", r"\1…@", text)
