@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from urllib.parse import quote, urlsplit, urlunsplit
 
 from packaging.utils import canonicalize_name
 
@@ -60,12 +61,26 @@ def sources(
         found.append(
             Source(
                 name=index.name,
-                url=access.index_logins.get(index.name, index.url),
+                url=_address(index.name, index.url, access),
                 packages=frozenset(map(canonicalize_name, index.packages)) - {*without},
                 cutoff="none" if index.cutoff == cutoffs.NONE else own,
             )
         )
     return tuple(found)
+
+
+def _address(name: str, url: str, access: Access) -> str:
+    """Return an index's address, with the login that uv's variables give for its name."""
+    if name in access.index_logins:
+        return access.index_logins[name]
+    variable = f"UV_INDEX_{re.sub('[^A-Z0-9]', '_', name.upper())}"
+    user = access.environment.get(f"{variable}_USERNAME")
+    if not user:
+        return url
+    password = access.environment.get(f"{variable}_PASSWORD", "")
+    parts = urlsplit(url)
+    login = f"{quote(user, safe='')}:{quote(password, safe='')}"
+    return urlunsplit(parts._replace(netloc=f"{login}@{parts.netloc}"))
 
 
 def source_of(release: Release, known: Sequence[Source]) -> Source:
