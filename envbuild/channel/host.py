@@ -66,14 +66,15 @@ def choose(wanted: str, wish: Wish, *, runner: Runner = run) -> HostPython:
         RecipeError: `wanted` is no version range.
     """
     allowed = version_range(wanted)
-    for named, origin in ((wish.option, "--python"), (wish.variable, "ENVBUILD_PYTHON")):
+    variable = ("ENVBUILD_PYTHON", wish.variable, "ENVBUILD_PYTHON=")
+    for origin, named, label in (("--python", wish.option, ""), variable):
         if named:
             path = _named(named, wish.search)
             try:
                 python = ask(path, origin=origin, search=wish.search, runner=runner)
                 return _in_range(python, allowed)
             except Unfit as error:
-                message = f"{origin} {named}: {error}"
+                message = f"{label}{named}: {error}"
                 raise HostError(message, hint=_hint(wanted)) from error
     refused: list[str] = []
     for attempt in (_added, _running, _on_path):
