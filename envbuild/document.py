@@ -2,10 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from envbuild.errors import InputError
 
 Path = tuple[str | int, ...]
+_LONGEST: Final = 500
+
 Plain = str | list["Plain"] | dict[str, "Plain"]
 
 
@@ -83,7 +86,8 @@ class Problem:
     def __str__(self) -> str:
         """Write `source:line:column: field: what`."""
         field = f"{field_name(self.path)}: " if self.path else ""
-        return f"{self.mark}: {field}{self.what}"
+        what = self.what if len(self.what) <= _LONGEST else f"{self.what[:_LONGEST]}…"
+        return f"{self.mark}: {field}{what}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

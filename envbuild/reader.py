@@ -29,6 +29,7 @@ from envbuild.document import Document, Mark, Node, Path, Problem, refusal
 
 MAX_CHARACTERS: Final = 1_000_000
 MAX_DEPTH: Final = 40
+MAX_KEY: Final = 250
 MAX_NODES: Final = 50_000
 
 
@@ -203,7 +204,7 @@ class _Builder:
             self.anchors[anchor] = node or Node(value="", mark=mark)
         return node
 
-    def _alias(self, event: AliasEvent, mark: Mark, path: Path) -> Node:
+    def _alias(self, event: AliasEvent, mark: Mark, path: Path) -> Node | None:
         node = self.anchors.get(event.anchor)
         if event.anchor in self.open:
             self._problem(mark, path, f"the alias *{event.anchor} contains itself")
@@ -211,7 +212,7 @@ class _Builder:
             self._problem(mark, path, f"no anchor &{event.anchor} stands before this alias")
         else:
             return Node(value=node.value, mark=mark, size=node.size)
-        return Node(value="", mark=mark)
+        return None
 
     def _bounded(self, size: int, mark: Mark) -> int:
         if size > MAX_NODES:
@@ -227,7 +228,8 @@ class _Builder:
                 break
             item = self._node(event, (*path, len(items)))
             if item is None:
-                self._problem(self._mark(event), (*path, len(items)), "is an empty item")
+                if not isinstance(event, AliasEvent):
+                    self._problem(self._mark(event), (*path, len(items)), "is an empty item")
                 continue
             items.append(item)
             size = self._bounded(size + item.size, mark)
@@ -269,6 +271,9 @@ class _Builder:
         node = self._node(event, path)
         if node is None or not isinstance(node.value, str):
             what = "a key must be text" if node else "a key is missing before the colon"
+            raise _Stop(Problem(mark=mark, path=path, what=what))
+        if len(node.value) > MAX_KEY:
+            what = f"a key is longer than {MAX_KEY} characters"
             raise _Stop(Problem(mark=mark, path=path, what=what))
         is_merge = isinstance(event, ScalarEvent) and not event.style and node.value == "<<"
         return node.value, is_merge

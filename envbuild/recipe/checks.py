@@ -27,13 +27,17 @@ _SUFFIXES: Final = (
 )
 
 
-def complaints(recipe: Recipe, broken: Collection[str]) -> Iterator[Complaint]:
+def complaints(
+    recipe: Recipe, broken: Collection[str], services: tuple[str, ...]
+) -> Iterator[Complaint]:
     """Give the paths of what is wrong, each with the reason.
 
     Args:
         recipe: The recipe, with the fields in `broken` left out.
         broken: Top-level fields that are wrong in themselves; checks that need them are not made.
+        services: Names of all services that are written, wrong ones among them.
     """
+    yield from _services(recipe, services)
     for needed, check in _CHECKS:
         if not needed & set(broken):
             yield from check(recipe)
@@ -72,17 +76,21 @@ def _python(recipe: Recipe) -> Iterator[Complaint]:
 
 def _conda(recipe: Recipe) -> Iterator[Complaint]:
     for place, text in enumerate(recipe.conda):
-        path: Path = ("conda", place)
         try:
-            need = specs.parse(text)
+            specs.parse(text)
         except ValueError as error:
-            yield path, str(error)
-            continue
+            yield ("conda", place), str(error)
+
+
+def _conda_channels(recipe: Recipe) -> Iterator[Complaint]:
+    for place, text in enumerate(recipe.conda):
+        path: Path = ("conda", place)
+        channel = specs.channel_of(text)
         if recipe.on_host_python:
             yield path, "a recipe on the machine's Python (channels: [host]) has no conda packages"
-        elif need.channel is not None and need.channel.rstrip("/") not in recipe.channels:
-            close = nearest(need.channel, recipe.channels)
-            yield path, f"the channel {need.channel} is none of the recipe's channels{close}"
+        elif channel is not None and channel not in recipe.channels:
+            close = nearest(channel, recipe.channels)
+            yield path, f"the channel {channel} is none of the recipe's channels{close}"
 
 
 def _link_scripts(recipe: Recipe) -> Iterator[Complaint]:
@@ -135,8 +143,7 @@ def _cutoff_complaint(text: str, path: Path, *, or_none: bool) -> Iterator[Compl
         yield path, str(error)
 
 
-def _services(recipe: Recipe) -> Iterator[Complaint]:
-    known = tuple(recipe.services)
+def _services(recipe: Recipe, known: tuple[str, ...]) -> Iterator[Complaint]:
     for name, service in recipe.services.items():
         path: Path = ("services", name)
         yield from _kind(service, path)
@@ -203,10 +210,10 @@ _CHECKS: Final[tuple[tuple[set[str], Callable[[Recipe], Iterator[Complaint]]], .
     ({"channels"}, _channels),
     ({"target"}, _platforms),
     ({"python", "conda", "pypi", "channels"}, _python),
-    ({"conda", "channels"}, _conda),
+    ({"conda"}, _conda),
+    ({"conda", "channels"}, _conda_channels),
     ({"link_scripts", "channels"}, _link_scripts),
     ({"pypi"}, _pypi),
     ({"indexes"}, _indexes),
     ({"cutoff"}, _cutoff),
-    ({"services"}, _services),
 )

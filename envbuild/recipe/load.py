@@ -4,12 +4,12 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from pathlib import Path
+from pathlib import Path as File
 from typing import Final
 
 from pydantic import ValidationError
 
-from envbuild.document import Document, Mark, Node, Problem, refusal
+from envbuild.document import Document, Mark, Node, Path, Problem, refusal
 from envbuild.errors import InputError, RecipeError, UsageProblem
 from envbuild.reader import decode, scan
 from envbuild.recipe import checks, merge, words
@@ -31,7 +31,7 @@ class RecipeSource:
         sha256: Hex digest of its bytes.
     """
 
-    path: Path
+    path: File
     sha256: str
 
 
@@ -66,10 +66,10 @@ class _Source:
 
     display: str
     text: str
-    path: Path | None = None
+    path: File | None = None
 
 
-def find(name: str, folders: Sequence[Path]) -> Path:
+def find(name: str, folders: Sequence[File]) -> File:
     """Return the file of the recipe of that name: the first folder that has one.
 
     Raises:
@@ -89,7 +89,7 @@ def find(name: str, folders: Sequence[Path]) -> Path:
     raise RecipeError(message, source=name, hint=hint)
 
 
-def available(folders: Sequence[Path]) -> tuple[str, ...]:
+def available(folders: Sequence[File]) -> tuple[str, ...]:
     """Return the names of all recipes in the folders, sorted."""
     names = {
         path.stem
@@ -101,7 +101,7 @@ def available(folders: Sequence[Path]) -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
-def load(name_or_path: str, folders: Sequence[Path]) -> LoadedRecipe:
+def load(name_or_path: str, folders: Sequence[File]) -> LoadedRecipe:
     """Load a recipe by its name, or by its path (with a `/`, or ending in `.yaml`).
 
     Args:
@@ -113,13 +113,13 @@ def load(name_or_path: str, folders: Sequence[Path]) -> LoadedRecipe:
         UsageProblem: It can be neither a name nor a path.
     """
     try:
-        first = _file(_path(name_or_path, folders, Path()))
+        first = _file(_path(name_or_path, folders, File()))
     except ValueError as error:
         message = f"a recipe is called by its name or its file: {error}"
         raise UsageProblem(message) from None
 
     def follow(name: str, child: _Source) -> _Source:
-        return _file(_path(name, folders, Path(child.display).parent))
+        return _file(_path(name, folders, File(child.display).parent))
 
     return _assemble(first, follow)
 
@@ -146,13 +146,13 @@ def loads(text: str, *, source: str, read: Read | None = None) -> LoadedRecipe:
     return _assemble(_Source(display=source, text=text), follow)
 
 
-def _path(name: str, folders: Sequence[Path], base: Path) -> Path:
+def _path(name: str, folders: Sequence[File], base: File) -> File:
     if "/" in name or name.endswith((_ENDING, ".yml")):
         return base / name
     return find(words.name(name), folders)
 
 
-def _file(path: Path) -> _Source:
+def _file(path: File) -> _Source:
     display = str(path)
     try:
         data = path.read_bytes()
@@ -182,23 +182,24 @@ def _assemble(first: _Source, follow: Callable[[str, _Source], _Source]) -> Load
     variables, wrong = merge.variables_of(roots)
     problems += wrong
     bodies: list[Node] = []
+    spoilt: set[Path] = set()
     for root in roots:
         body, wrong = merge.substituted(root, variables)
         bodies.append(body)
         problems += wrong
+        spoilt |= {problem.path for problem in wrong}
     whole = bodies[-1]
     for body in reversed(bodies[:-1]):
         whole = merge.merged(whole, body)
-    spoilt = {str(problem.path[0]) for problem in problems if problem.path}
-    recipe, wrong = _validate(whole, spoilt, Path(first.display).stem)
+    recipe, wrong = _validate(whole, spoilt, File(first.display).stem)
     problems += wrong
-    if problems or recipe is None:
+    if problems:
         raise refusal(tuple(problems), source=first.display, error=RecipeError)
     return LoadedRecipe(
         recipe=recipe,
         sources=tuple(
             RecipeSource(
-                path=source.path or Path(source.display),
+                path=source.path or File(source.display),
                 sha256=hashlib.sha256(source.text.encode()).hexdigest(),
             )
             for source in sources
@@ -262,24 +263,40 @@ def _document(source: _Source) -> Document:
     return document
 
 
-def _validate(root: Node, spoilt: set[str], stem: str) -> tuple[Recipe | None, list[Problem]]:
-    """Check a whole tree; where single fields are wrong, the others are still checked together."""
+def _validate(root: Node, spoilt: set[Path], stem: str) -> tuple[Recipe, list[Problem]]:
+    """Check a whole tree; what is wrong in itself is left out of the checks of the whole.
+
+    Args:
+        root: The tree.
+        spoilt: Paths that are known to be wrong.
+        stem: What the recipe has to be called.
+    """
     problems: list[Problem] = _characters(root)
     try:
         recipe = Recipe.model_validate(root.plain())
     except ValidationError as error:
         found = complaints(error, root, Recipe)
-        problems += [one for one in found if one.what != "is missing" or one.path[0] not in spoilt]
-        spoilt = spoilt | {str(problem.path[0]) for problem in found if problem.path}
-        kept = {key: part.plain() for key, part in root.children() if key not in spoilt}
-        recipe = Recipe.model_validate({"name": stem, **kept})
-    for path, what in checks.complaints(recipe, spoilt):
+        problems += [one for one in found if not _is_within(one.path, spoilt)]
+        spoilt = spoilt | {problem.path for problem in found}
+        rest = merge.without(
+            root, {path[:2] if path[0] == "services" else path[:1] for path in spoilt if path}
+        )
+        recipe = Recipe.model_validate(
+            {"name": stem} | {str(key): part.plain() for key, part in rest.children()}
+        )
+    services = dict(dict(root.children()).get("services", root).children())
+    broken = {str(path[0]) for path in spoilt if path and path[:1] != ("services",)}
+    for path, what in checks.complaints(recipe, broken, tuple(map(str, services))):
         mark = locate(root, path)[1].mark
         problems.append(Problem(mark=mark, path=path, what=what))
-    if "name" not in spoilt and recipe.name != stem:
+    if "name" not in broken and recipe.name != stem:
         what = f"expected {stem!r} as the file is called, found {recipe.name!r}"
         problems.append(Problem(mark=locate(root, ("name",))[1].mark, path=("name",), what=what))
     return recipe, problems
+
+
+def _is_within(path: Path, parts: set[Path]) -> bool:
+    return any(path[: len(part)] == part for part in parts)
 
 
 def _characters(root: Node) -> list[Problem]:

@@ -24,7 +24,7 @@ def merged(parent: Node, child: Node) -> Node:
     required (`conda`, `pypi`, `link_scripts`, `indexes`, `smoke`, `allow`) add up: the parent's
     items first, without those that the child has of the same package or name.
     """
-    kept = _without(parent, ("name",))
+    kept = without(parent, {("name",)})
     return _merge(kept, child, ())
 
 
@@ -59,8 +59,20 @@ def substituted(root: Node, variables: Mapping[str, Node]) -> tuple[Node, list[P
     `$${` stands for `${`. A variable's value may use other variables.
     """
     work = _Substitution(variables)
-    body = _without(root, (VARIABLES, EXTENDS))
+    body = without(root, {(VARIABLES,), (EXTENDS,)})
     return work.node(body, ()), work.problems
+
+
+def without(root: Node, paths: set[Path]) -> Node:
+    """Return a tree without the keys at some paths."""
+    if not isinstance(root.value, Mapping):
+        return root
+    kept = {
+        key: without(child, {path[1:] for path in paths if path[0] == key and path[1:]})
+        for key, child in root.value.items()
+        if (key,) not in paths
+    }
+    return replace(root, value=kept)
 
 
 class _Substitution:
@@ -109,12 +121,6 @@ class _Substitution:
         near = get_close_matches(name, self.variables, n=1)
         other = f"did you mean ${{{near[0]}}}?" if near else f"write $${{{name}}} for a literal one"
         return f"unknown variable ${{{name}}}; {other}"
-
-
-def _without(node: Node, keys: tuple[str, ...]) -> Node:
-    if not isinstance(node.value, Mapping):
-        return node
-    return replace(node, value={key: child for key, child in node.value.items() if key not in keys})
 
 
 def _key_of(field: str) -> Callable[[Node], object]:

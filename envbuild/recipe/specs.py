@@ -1,7 +1,7 @@
 """conda match specs of a recipe, taken apart and written in one normal form."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Final
 
@@ -86,18 +86,17 @@ def parse(written: str, *, path: tuple[str | int, ...] = ()) -> CondaNeed:
         if value is not None and parts.setdefault(key, value) != value:
             message = f"{written!r} gives its {key} twice"
             raise ValueError(message)
+    channel = parts.get("channel")
     need = CondaNeed(
         text="",
         name=match[0].lower(),
         version=_version(parts.get("version"), exact=parts.get("build") is not None),
         build=_checked(parts.get("build"), _BUILD, "build string"),
         build_number=_checked(parts.get("build_number"), _NUMBER, "build number"),
-        channel=parts.get("channel"),
+        channel=None if channel is None else words.channel(channel),
         written=written,
         path=path,
     )
-    if need.channel is not None:
-        words.channel(need.channel)
     return _with_text(need)
 
 
@@ -105,6 +104,14 @@ def name_of(written: str) -> str | None:
     """Return the package name of a match spec, or None if it is not one."""
     try:
         return parse(written).name
+    except ValueError:
+        return None
+
+
+def channel_of(written: str) -> str | None:
+    """Return the channel of a match spec, or None if it has none or is not one."""
+    try:
+        return parse(written).channel
     except ValueError:
         return None
 
@@ -117,16 +124,7 @@ def _with_text(need: CondaNeed) -> CondaNeed:
         text += f" {need.build}"
     if need.build_number:
         text += f'[build_number="{need.build_number}"]'
-    return CondaNeed(
-        text=text,
-        name=need.name,
-        version=need.version,
-        build=need.build,
-        build_number=need.build_number,
-        channel=need.channel,
-        written=need.written,
-        path=need.path,
-    )
+    return replace(need, text=text)
 
 
 def _split_brackets(text: str) -> tuple[str, str]:
