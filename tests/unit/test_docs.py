@@ -1,0 +1,94 @@
+"""The documents name what there is: keys, variables, commands, findings, files."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+import envbuild
+from envbuild.cli.table import ALIASES, HELP
+from envbuild.recipe.model import Allow, Build, Index, Recipe, Smoke, TargetWish, Triangle
+
+_ROOT = Path(__file__).parents[2]
+_PACKAGE = Path(envbuild.__file__).parent
+_SOURCES = {path: path.read_text() for path in _PACKAGE.rglob("*.py")}
+_CODE = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_BUILT_IN_PARTS = {"ENVBUILD_", "ENVBUILD_OLD_", "ENVBUILD_COMPLETE", "ENVBUILD_SHELL"}
+
+
+def _document(name: str) -> str:
+    return (_ROOT / name).read_text()
+
+
+@pytest.mark.parametrize("part", [Recipe, TargetWish, Triangle, Index, Build, Smoke, Allow])
+def test_every_key_of_a_recipe_is_described(part: type[BaseModel]) -> None:
+    text = _document("docs/recipe.md")
+    assert [
+        key for key in part.model_fields if f"`{key}" not in text and f"{key}:" not in text
+    ] == []
+
+
+def test_every_variable_is_described() -> None:
+    text = _document("docs/configuration.md")
+    named = {
+        name for source in _SOURCES.values() for name in re.findall(r"\bENVBUILD_[A-Z_]*", source)
+    }
+    flags = {
+        f"ENVBUILD_{name}"
+        for source in _SOURCES.values()
+        for name in re.findall(r"\.flag\(\"(\w+)\"\)", source)
+    }
+    assert flags
+    assert [name for name in (named | flags) - _BUILT_IN_PARTS if f"`{name}`" not in text] == []
+
+
+@pytest.mark.parametrize("name", [*HELP, *ALIASES])
+def test_every_command_is_described(name: str) -> None:
+    assert f"`{name}" in _document("docs/cli.md")
+
+
+def _documented() -> set[str]:
+    return set(re.findall(r"^\| `([a-z0-9-]+)` \|", _document("docs/findings.md"), re.MULTILINE))
+
+
+def test_every_finding_is_described() -> None:
+    codes = {
+        keyword.value.value
+        for source in _SOURCES.values()
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Call)
+        for keyword in node.keywords
+        if keyword.arg == "code" and isinstance(keyword.value, ast.Constant)
+        if isinstance(keyword.value.value, str) and _CODE.fullmatch(keyword.value.value)
+    }
+    assert codes
+    assert codes - _documented() == set()
+
+
+def test_no_finding_is_described_that_is_not_there() -> None:
+    whole = "\n".join(_SOURCES.values())
+    for code in _documented():
+        part = code.removeprefix("lock-")
+        assert any(f'"{name}"' in whole for name in (code, part, part.replace("-", "_"))), code
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["README.md", "CONTRIBUTING.md", *(f"docs/{path.name}" for path in _ROOT.glob("docs/*"))],
+)
+def test_links_lead_somewhere(name: str) -> None:
+    text = _document(name)
+    folder = (_ROOT / name).parent
+    links = [link for link in re.findall(r"\]\(([^)]+)\)", text) if "://" not in link]
+    for link in links:
+        path, _, anchor = link.partition("#")
+        target = folder / path if path else _ROOT / name
+        assert target.exists(), link
+        if anchor:
+            headings = re.findall(r"^#+ (.+)$", target.read_text(), re.MULTILINE)
+            anchors = {
+                re.sub(r"[^a-z0-9 -]", "", each.lower()).replace(" ", "-") for each in headings
+            }
+            assert anchor in anchors, link
