@@ -19,7 +19,8 @@ from envbuild.packages import CondaPackage, PipPackage
 from envbuild.recipe.model import Index, Recipe
 from envbuild.recipe.requirements import PipNeed, pip_needs
 from envbuild.recipe.specs import CondaNeed, conda_needs
-from envbuild.target import MACHINES, Platform
+from envbuild.solve.markers import environment
+from envbuild.target import Platform
 
 _Json = str | list["_Json"] | dict[str, "_Json"] | None
 
@@ -113,30 +114,12 @@ def applying(
     packages: Iterable[PipPackage], platform: Platform, *, python: str
 ) -> tuple[PipPackage, ...]:
     """Return the packages whose markers hold on a platform's CPython of that full version."""
-    environment = marker_environment(platform, python=python)
+    where = environment(python, platform)
     return tuple(
         package
         for package in packages
-        if package.marker is None or Marker(package.marker).evaluate(environment)
+        if package.marker is None or Marker(package.marker).evaluate(where)
     )
-
-
-def marker_environment(platform: Platform, *, python: str) -> dict[str, str]:
-    """Return what markers see on Linux with a CPython of that full version (`3.11.7`)."""
-    return {
-        "implementation_name": "cpython",
-        "implementation_version": python,
-        "os_name": "posix",
-        "platform_machine": MACHINES[platform],
-        "platform_python_implementation": "CPython",
-        "platform_release": "",
-        "platform_system": "Linux",
-        "platform_version": "",
-        "python_full_version": python,
-        "python_version": ".".join(python.split(".")[:2]),
-        "sys_platform": "linux",
-        "extra": "",
-    }
 
 
 def _target(recipe: Recipe) -> _Json:

@@ -1,7 +1,7 @@
 """`freeze`: what the solvers chose becomes a lock."""
 
 from dataclasses import replace
-from datetime import UTC
+from datetime import UTC, datetime
 
 from packaging.utils import canonicalize_name
 
@@ -14,12 +14,9 @@ from envbuild.solve.solution import Solution
 
 def freeze(recipe: Recipe, solution: Solution) -> Lock:
     """Return the lock of a recipe from what the solvers chose, everything in one order."""
-    asked = digest.asked(recipe)
-    return Lock(
-        name=recipe.name,
-        solve_digest=digest.digest_of(asked),
+    return replace(
+        copied(recipe),
         cutoff=solution.cutoff.astimezone(UTC),
-        channels=tuple(spelling.channel(channel) for channel in recipe.channels),
         platforms=tuple(
             PlatformLock(
                 platform=half.platform,
@@ -30,9 +27,21 @@ def freeze(recipe: Recipe, solution: Solution) -> Lock:
             )
             for half in sorted(solution.platforms, key=lambda half: half.platform)
         ),
+        uncut_indexes=tuple(sorted(set(solution.uncut_indexes))),
+    )
+
+
+def copied(recipe: Recipe) -> Lock:
+    """Return a lock without packages that holds what every lock copies from its recipe."""
+    asked = digest.asked(recipe)
+    return Lock(
+        name=recipe.name,
+        solve_digest=digest.digest_of(asked),
+        cutoff=datetime.min.replace(tzinfo=UTC),
+        channels=tuple(spelling.channel(channel) for channel in recipe.channels),
+        platforms=(),
         asked=asked,
         host_python=spelling.version_range(recipe.python or "") if recipe.on_host_python else None,
-        uncut_indexes=tuple(sorted(set(solution.uncut_indexes))),
         compiler=" ".join((recipe.build.compiler or "").split()) or None,
         link_scripts=tuple(sorted({name.lower() for name in recipe.link_scripts})),
     )

@@ -13,6 +13,7 @@ import yaml
 from envbuild.errors import LockError
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9._/+-]*(?::[A-Za-z0-9._/+-]+)*")
+_SINGLE = re.compile(r"(?=.*[\"\\])[ -&(-~]+")
 _WORDS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 _HINT = "lock files are not edited by hand: restore the file, or lock again"
 _CONFLICT = re.compile(r"^(?:<{7}|>{7}|\|{7})(?: .*)?$|^={7}$", re.MULTILINE)
@@ -22,6 +23,8 @@ def scalar(text: str) -> str:
     """Return text as a YAML scalar that every reader takes for text: plain, else quoted."""
     if _PLAIN.fullmatch(text) and text.lower() not in _WORDS:
         return text
+    if _SINGLE.fullmatch(text):
+        return f"'{text}'"
     return '"' + "".join(_escaped(character) for character in text) + '"'
 
 

@@ -1,0 +1,311 @@
+"""From a recipe to its lock: both solves, the findings, the difference, and the files."""
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from functools import partial
+from pathlib import Path
+
+from packaging.utils import canonicalize_name
+
+from envbuild.access import Access
+from envbuild.errors import LockError, UsageProblem
+from envbuild.findings import Findings
+from envbuild.lock import answers, files
+from envbuild.lock.diff import LockDiff, diff
+from envbuild.lock.freeze import freeze
+from envbuild.lock.model import CONDA_FILE, Lock, requirements_file
+from envbuild.packages import CondaPackage
+from envbuild.pipeline import allow
+from envbuild.progress import Progress
+from envbuild.recipe import cutoff
+from envbuild.recipe.load import LoadedRecipe
+from envbuild.solve import conda, pip
+from envbuild.solve.half import PipHalf
+from envbuild.solve.solution import PlatformSolution, Solution, Upgrade
+from envbuild.store.layout import Store
+from envbuild.target import PLATFORMS, Platform
+from envbuild.tools import rattler
+from envbuild.tools.files import make_folder, sync_folder, write_atomic
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LockOptions:
+    """What a lock is made with.
+
+    Attributes:
+        old: The lock until now, whose packages stay where they can, or None.
+        upgrade: What of it may move.
+        exclude_newer: Cutoff as text, before the recipe's own, or None.
+    """
+
+    old: Lock | None = None
+    upgrade: Upgrade = field(default_factory=Upgrade)
+    exclude_newer: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LockResult:
+    """A lock that was made, and what is to be said about it.
+
+    Attributes:
+        lock: The lock; the old one where nothing has to change.
+        changes: What differs from the old one.
+        findings: What the solves had to say; those let through are notes.
+    """
+
+    lock: Lock
+    changes: LockDiff
+    findings: Findings
+
+
+def make_lock(
+    loaded: LoadedRecipe,
+    options: LockOptions,
+    *,
+    access: Access,
+    store: Store,
+    now: datetime,
+    progress: Progress,
+) -> LockResult:
+    """Solve both halves of a recipe and freeze them; writes nothing but caches.
+
+    Args:
+        loaded: The recipe.
+        options: The old lock, what may move, the cutoff.
+        access: How channels and indexes are reached.
+        store: Where the caches are.
+        now: The clock (UTC).
+        progress: Is told what begins.
+
+    Raises:
+        NoSolution: It cannot be done.
+        FetchError: A channel or an index is out of reach.
+        ToolError: An engine failed.
+        UsageProblem: A cutoff is none, or a package to upgrade is not in the lock.
+    """
+    old, upgrade = options.old, _upgrade(options)
+    instant = _cutoff(loaded, options, now=now.astimezone(UTC).replace(microsecond=0))
+    make_folder(store.cache)
+    solution = _solve(loaded, old, upgrade, instant, access, store, progress)
+    lock = freeze(loaded.recipe, solution)
+    if old is not None and options.exclude_newer is None and not upgrade.everything:
+        lock = _unmoved(old, lock)
+    return LockResult(
+        lock=lock,
+        changes=diff(old, lock),
+        findings=allow.judge(solution.findings, loaded, today=now.astimezone(UTC).date()),
+    )
+
+
+def check_lock(lock: Lock, loaded: LoadedRecipe, *, access: Access) -> Findings:
+    """Return every line of the recipe that the lock does not answer; no solve, no network."""
+    return answers.check(
+        lock,
+        loaded,
+        matches=partial(rattler.match, access=access),
+        virtual=rattler.virtual_packages,
+    )
+
+
+def write_lock(lock: Lock, folder: Path) -> None:
+    """Write a lock's files; where one cannot be written, all stay as they were.
+
+    Requirements of platforms that the lock no longer covers are removed.
+
+    Args:
+        lock: The lock.
+        folder: Its folder (`lockfiles/NAME`), made if it is missing.
+
+    Raises:
+        LockError: It cannot be written.
+    """
+    texts = files.dumps(lock).files
+    stale = {requirements_file(platform) for platform in PLATFORMS} - texts.keys()
+    # conda-lock.yml comes last: it holds the digests of the others.
+    order = [*(name for name in texts if name != CONDA_FILE), CONDA_FILE]
+    try:
+        make_folder(folder)
+        with _held(folder):
+            before = _contents(folder, [*order, *stale])
+            try:
+                for name in order:
+                    write_atomic(_beside(folder, name), texts[name])
+                for name in order:
+                    _beside(folder, name).replace(folder / name)
+                for name in stale:
+                    (folder / name).unlink(missing_ok=True)
+            except BaseException:
+                _restore(folder, before)
+                raise
+            finally:
+                for name in order:
+                    _beside(folder, name).unlink(missing_ok=True)
+            sync_folder(folder)
+    except OSError as error:
+        message = f"{folder}: the lock cannot be written: {error.strerror or error}"
+        raise LockError(message, source=str(folder)) from error
+
+
+def _beside(folder: Path, name: str) -> Path:
+    return folder / f".{name}.new"
+
+
+def _contents(folder: Path, names: list[str]) -> dict[str, bytes | None]:
+    return {
+        name: (folder / name).read_bytes() if (folder / name).is_file() else None for name in names
+    }
+
+
+def _restore(folder: Path, before: Mapping[str, bytes | None]) -> None:
+    """Put back what was there, as far as the file system lets us."""
+    for name, content in before.items():
+        with contextlib.suppress(OSError):
+            if content is None:
+                (folder / name).unlink(missing_ok=True)
+            elif (folder / name).read_bytes() != content:
+                (folder / name).write_bytes(content)
+
+
+@contextlib.contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """Keep two writers of one lock apart, where the file system can lock a folder (flock(2))."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _solve(
+    loaded: LoadedRecipe,
+    old: Lock | None,
+    upgrade: Upgrade,
+    instant: datetime,
+    access: Access,
+    store: Store,
+    progress: Progress,
+) -> Solution:
+    platforms = loaded.recipe.target.platforms
+    if loaded.recipe.on_host_python:
+        progress.step(f"solving PyPI packages of {loaded.recipe.name}")
+        half = pip.solve_universal(
+            loaded,
+            cutoff=instant,
+            prefer=old.platforms[0].pip if old is not None and old.platforms else (),
+            upgrade=upgrade,
+            access=access,
+            uv_cache=store.uv_cache,
+            metadata_cache=store.metadata_cache,
+        )
+        return _solution(instant, dict.fromkeys(platforms, ()), dict.fromkeys(platforms, half), ())
+    progress.step(f"solving conda packages of {loaded.recipe.name} for {', '.join(platforms)}")
+    condas = conda.half(
+        loaded,
+        platforms,
+        cutoff=instant,
+        prefer=_preferred(old, upgrade),
+        access=access,
+        cache=store.cache,
+    )
+
+    def solve_pip(platform: Platform) -> PipHalf:
+        half = old.for_platform(platform) if old is not None else None
+        return pip.solve(
+            loaded,
+            platform,
+            conda=condas.platforms[platform],
+            cutoff=instant,
+            prefer=half.pip if half is not None else (),
+            upgrade=upgrade,
+            access=access,
+            uv_cache=store.uv_cache,
+            metadata_cache=store.metadata_cache,
+        )
+
+    progress.step(f"solving PyPI packages of {loaded.recipe.name} for {', '.join(platforms)}")
+    with ThreadPoolExecutor(max_workers=len(platforms) or 1) as pool:
+        pips = dict(zip(platforms, pool.map(solve_pip, platforms), strict=True))
+    return _solution(instant, condas.platforms, pips, condas.findings)
+
+
+def _solution(
+    instant: datetime,
+    condas: Mapping[Platform, tuple[CondaPackage, ...]],
+    pips: Mapping[Platform, PipHalf],
+    findings: Findings,
+) -> Solution:
+    return Solution(
+        platforms=tuple(
+            PlatformSolution(platform=platform, conda=condas[platform], pip=half.packages)
+            for platform, half in pips.items()
+        ),
+        cutoff=instant,
+        uncut_indexes=tuple({name for half in pips.values() for name in half.uncut_indexes}),
+        findings=(*findings, *(finding for half in pips.values() for finding in half.findings)),
+    )
+
+
+def _preferred(old: Lock | None, upgrade: Upgrade) -> dict[Platform, tuple[CondaPackage, ...]]:
+    if old is None or upgrade.everything:
+        return {}
+    return {
+        half.platform: tuple(one for one in half.conda if one.name not in upgrade.packages)
+        for half in old.platforms
+    }
+
+
+def _cutoff(loaded: LoadedRecipe, options: LockOptions, *, now: datetime) -> datetime:
+    """Return the instant: the flag's, the recipe's, the old lock's unless it may move, now."""
+    for text, source in (
+        (options.exclude_newer, "--exclude-newer"),
+        (loaded.recipe.cutoff, loaded.where("cutoff")),
+    ):
+        if text is not None:
+            try:
+                return cutoff.resolve(text, now=now)
+            except ValueError as error:
+                message = f"{source}: {error}"
+                raise UsageProblem(message) from error
+    if options.old is not None and not (options.upgrade.everything or options.upgrade.packages):
+        return options.old.cutoff
+    return now
+
+
+def _upgrade(options: LockOptions) -> Upgrade:
+    """Return what may move, each name as both halves spell it.
+
+    Raises:
+        UsageProblem: A name is not in the lock.
+    """
+    asked = options.upgrade.packages
+    if not asked:
+        return options.upgrade
+    if options.old is None:
+        message = "there is no lock whose packages could be upgraded"
+        raise UsageProblem(message, hint="without --upgrade-package everything is locked anew")
+    halves = options.old.platforms
+    known = {one.name for half in halves for one in half.conda}
+    known |= {one.name for half in halves for one in half.pip}
+    names: set[str] = set()
+    for name in sorted(asked):
+        spellings = {name.lower(), str(canonicalize_name(name))}
+        if not spellings & known:
+            near = get_close_matches(name.lower(), known, n=1)
+            message = f"--upgrade-package {name}: the lock has no such package"
+            hint = f"did you mean {near[0]}?" if near else "take a name that the lock has"
+            raise UsageProblem(message, hint=hint)
+        names |= spellings
+    return replace(options.upgrade, packages=frozenset(names))
+
+
+def _unmoved(old: Lock, new: Lock) -> Lock:
+    """Return the old lock where only the instant moved (a recipe's cutoff by age)."""
+    return old if replace(new, cutoff=old.cutoff) == old else new
