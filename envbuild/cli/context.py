@@ -101,11 +101,19 @@ class Here:
         told = self.locks_option or self.environment.get("ENVBUILD_LOCKFILES") or "lockfiles"
         return Path(told.split(os.pathsep)[0]).expanduser()
 
-    def lock_folder(self, name: str) -> "Path | None":
-        """Return the folder of a recipe's lock (`lockfiles/NAME`), or None if there is none."""
+    def lock_folder(self, name: str, *, recipe: "Path | None" = None) -> "Path | None":
+        """Return the folder of a recipe's lock (`lockfiles/NAME`), or None if there is none.
+
+        Args:
+            name: The recipe's name.
+            recipe: The recipe's file, absolute: a lock that ships in the package is not the lock
+                of a recipe that does not.
+        """
+        own = recipe is not None and recipe.parent != self.recipe_folders[-1].resolve()
+        shipped = self.lock_folders[-1].resolve()
         for folder in self.lock_folders:
             if (folder / name / "conda-lock.yml").is_file():
-                return folder / name
+                return None if own and folder.resolve() == shipped else folder / name
         return None
 
     def _folders(self, option: str | None, variable: str, name: str) -> "tuple[Path, ...]":

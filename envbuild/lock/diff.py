@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 
 from envbuild.lock.model import Lock
@@ -198,4 +199,6 @@ def _fields(old: Lock, new: Lock) -> Iterator[tuple[str, str, str]]:
 def _shown(value: object) -> str:
     if isinstance(value, tuple):
         return ", ".join(map(str, value))
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
     return "" if value is None else str(value)

@@ -103,12 +103,12 @@ def make_lock(
     )
 
 
-def check_lock(lock: Lock, loaded: LoadedRecipe, *, access: Access) -> Findings:
+def check_lock(lock: Lock, loaded: LoadedRecipe) -> Findings:
     """Return every line of the recipe that the lock does not answer; no solve, no network."""
     return answers.check(
         lock,
         loaded,
-        matches=partial(rattler.match, access=access),
+        matches=partial(rattler.match, access=Access()),
         virtual=rattler.virtual_packages,
     )
 

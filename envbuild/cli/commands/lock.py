@@ -1,0 +1,244 @@
+"""`envbuild lock`: solve recipes and write their locks, or say whether locks answer."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from envbuild.cli import options, output, progress
+from envbuild.cli.context import Here
+from envbuild.errors import LockError
+from envbuild.findings import Findings, errors_of
+
+if TYPE_CHECKING:
+    from envbuild.lock.model import Lock
+    from envbuild.recipe.load import LoadedRecipe
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wish:
+    """What the command line asks for."""
+
+    names: tuple[str, ...]
+    every: bool
+    check: bool
+    upgrade: bool
+    upgrade_packages: tuple[str, ...]
+    exclude_newer: str | None
+    dry_run: bool
+    as_json: bool
+
+
+@options.command(
+    "lock",
+    examples="""
+    envbuild lock h100-pt24
+    envbuild lock h100-pt24 --upgrade-package transformers
+    envbuild lock --all --check
+    envbuild lock h100-pt24 --exclude-newer 2026-11-30 --dry-run
+    """,
+)
+@click.option(
+    "--check", is_flag=True, help="Say whether the locks answer their recipes; solve nothing."
+)
+@options.locked_options
+@click.option("-U", "--upgrade", is_flag=True, help="Keep nothing of the old lock.")
+@click.option(
+    "-P",
+    "--upgrade-package",
+    "upgrade_packages",
+    metavar="PACKAGE",
+    multiple=True,
+    help="Keep all but this package of the old lock; may be repeated.",
+)
+@click.option(
+    "--exclude-newer",
+    metavar="WHEN",
+    help="Only what was uploaded before: an instant, a date (that day included), an age (14d).",
+)
+@options.dry_run_option
+@options.offline_option
+@click.option("--all", "every", is_flag=True, help="Lock every recipe of the project.")
+@options.json_option
+@click.argument("names", metavar="[NAME...]", nargs=-1, shell_complete=options.complete_recipes)
+@click.pass_obj
+def command(here: Here, /, **told: Any) -> int:  # noqa: ANN401
+    """Solve recipes and write their locks; what need not change stays as it is.
+
+    Exit code 0: locked, or unchanged; 1: findings are left, or (--check, --locked) the lock does
+    not answer its recipe; 3: there is no lock to check; 4: there is no solution.
+    """
+    wish = Wish(**told)
+    act = _act_of(here, wish)
+    code = 0
+    rows: list[dict[str, object]] = []
+    for loaded in list(_recipes(here, wish)):
+        row, findings = act(here, loaded, wish)
+        rows.append(row)
+        code = max(code, 1 if errors_of(findings) else 0)
+    if wish.as_json:
+        output.print_json({"locks": rows})
+    return code
+
+
+Row = tuple[dict[str, object], Findings]
+
+
+def _act_of(here: Here, wish: Wish) -> "Any":  # noqa: ANN401
+    """Return what is done with every recipe.
+
+    Raises:
+        click.UsageError: Options contradict each other.
+    """
+    if here.frozen and wish.check:
+        message = "--check and --frozen cannot be used together"
+        raise click.UsageError(message)
+    looks = wish.check or here.locked or here.frozen
+    changing = {
+        "--upgrade": wish.upgrade,
+        "--upgrade-package": wish.upgrade_packages,
+        "--exclude-newer": wish.exclude_newer,
+    }
+    useless = [name for name, given in changing.items() if given]
+    if looks and useless:
+        message = f"{useless[0]} has no meaning where nothing is solved"
+        raise click.UsageError(message)
+    if not looks:
+        return _lock
+    return _read if here.frozen else _check
+
+
+def _recipes(here: Here, wish: Wish) -> "Iterator[LoadedRecipe]":
+    from envbuild.recipe import load
+
+    if wish.every == bool(wish.names):
+        message = "name the recipes to lock, or give --all for every recipe of the project"
+        raise click.UsageError(message)
+    names = wish.names or load.available(here.recipe_folders[:-1])
+    if not names:
+        message = f"there is no recipe in {', '.join(map(str, here.recipe_folders[:-1]))}"
+        raise click.UsageError(message)
+    for name in dict.fromkeys(names):
+        yield load.load(name, here.recipe_folders)
+
+
+def _old(here: Here, loaded: "LoadedRecipe") -> "tuple[Path, Lock] | None":
+    from envbuild.lock import files
+
+    folder = here.lock_folder(loaded.recipe.name, recipe=loaded.sources[0].path)
+    return None if folder is None else (folder, files.read(folder))
+
+
+def _existing(here: Here, loaded: "LoadedRecipe") -> "tuple[Path, Lock]":
+    found = _old(here, loaded)
+    if found is None:
+        name = loaded.recipe.name
+        looked = ", ".join(map(str, here.lock_folders))
+        message = f"there is no lock of {name} (looked in {looked})"
+        raise LockError(message, source=name, hint=f"envbuild lock {name}")
+    return found
+
+
+def _read(here: Here, loaded: "LoadedRecipe", wish: Wish) -> Row:
+    """Read the lock, and take it as it is."""
+    folder, _ = _existing(here, loaded)
+    name = loaded.recipe.name
+    if not wish.as_json:
+        output.result(f"{name}: the lock in {folder} can be read (--frozen: not compared)")
+    return {"name": name, "folder": str(folder), "findings": []}, ()
+
+
+def _check(here: Here, loaded: "LoadedRecipe", wish: Wish) -> Row:
+    """Say whether the lock answers the recipe."""
+    from envbuild.pipeline import allow, lock
+
+    folder, old = _existing(here, loaded)
+    name = loaded.recipe.name
+    found = lock.check_lock(old, loaded)
+    findings = allow.judge(found, loaded, today=here.now().date())
+    stale = bool(errors_of(findings))
+    if not wish.as_json:
+        output.print_findings(here, findings)
+        if stale:
+            output.next_step(here, f"envbuild lock {name}")
+        else:
+            output.result(f"{name}: the lock in {folder} answers the recipe")
+    row = {"name": name, "folder": str(folder), "answers": not stale}
+    return {**row, "findings": output.findings_json(findings)}, findings
+
+
+def _lock(here: Here, loaded: "LoadedRecipe", wish: Wish) -> Row:
+    """Solve the recipe and write its lock if it differs."""
+    from envbuild.pipeline import lock
+    from envbuild.solve.solution import Upgrade
+
+    old = _to_keep(here, loaded, wish)
+    upgrade = Upgrade(everything=wish.upgrade, packages=frozenset(wish.upgrade_packages))
+    with progress.shown(here) as shown:
+        made = lock.make_lock(
+            loaded,
+            lock.LockOptions(old=old, upgrade=upgrade, exclude_newer=wish.exclude_newer),
+            access=here.access,
+            store=here.store,
+            now=here.now(),
+            progress=shown,
+        )
+    refused = bool(errors_of(made.findings))
+    changed = old is None or bool(made.changes)
+    written = changed and not refused and not wish.dry_run
+    folder = here.lock_output / loaded.recipe.name
+    if written:
+        lock.write_lock(made.lock, folder)
+    if not wish.as_json:
+        output.print_findings(here, made.findings, err=True)
+        output.result(_told(made, old, folder, wish, refused=refused, changed=changed))
+    row: dict[str, object] = {
+        "name": loaded.recipe.name,
+        "folder": str(folder),
+        "cutoff": output.time_text(made.lock.cutoff),
+        "changed": changed,
+        "written": written,
+        "changes": made.changes.as_json(),
+        "findings": output.findings_json(made.findings),
+    }
+    return row, made.findings
+
+
+def _to_keep(here: Here, loaded: "LoadedRecipe", wish: Wish) -> "Lock | None":
+    """Return the old lock; a damaged one does not matter where nothing of it is kept."""
+    try:
+        found = _old(here, loaded)
+    except LockError as error:
+        if wish.upgrade:
+            return None
+        error.hint = f"{error.hint or 'restore the file'} (--upgrade locks without it)"
+        raise
+    return None if found is None else found[1]
+
+
+def _told(
+    made: "Any",  # noqa: ANN401
+    old: "Lock | None",
+    folder: Path,
+    wish: Wish,
+    *,
+    refused: bool,
+    changed: bool,
+) -> str:
+    name = made.lock.name
+    if refused:
+        return f"{name}: not locked, nothing was written"
+    if not changed:
+        return f"{name}: unchanged"
+    halves = ", ".join(
+        f"{half.platform}: {len(half.conda)} conda and {len(half.pip)} PyPI packages"
+        for half in made.lock.platforms
+    )
+    verb = "would be locked" if wish.dry_run else "locked"
+    place = "nothing was written" if wish.dry_run else f"written to {folder}"
+    lines = [f"{name}: {verb}, {halves}; {place}"]
+    if wish.dry_run or old is not None:
+        lines.append(made.changes.text())
+    return "\n".join(lines)
