@@ -8,6 +8,7 @@ import errno
 import json
 import os
 import re
+import signal
 import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -114,6 +115,8 @@ def execute(words: Sequence[str], environment: Mapping[str, str]) -> None:
         NotExecutable: It is there and cannot be executed.
     """
     path = _program(words[0], environment.get("PATH", os.defpath))
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores both, and exec keeps that
+        signal.signal(number, signal.SIG_DFL)
     try:
         os.execve(path, list(words), environment)  # noqa: S606 - that is the point
     except OSError as error:
