@@ -118,7 +118,7 @@ def _complete(words: str, **environment: str) -> list[str]:
         **environment,
     )
     assert answer.stderr == ""
-    return [line.partition(",")[2] for line in answer.stdout.splitlines()]
+    return [line.partition(",")[2] for line in answer.stdout.splitlines() if line]
 
 
 def test_commands_and_options_are_completed() -> None:
