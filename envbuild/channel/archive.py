@@ -166,9 +166,8 @@ def _zstd_tar(archive: zipfile.ZipFile, name: str) -> Iterator[tarfile.TarFile]:
 
 @contextmanager
 def _tar(stream: IO[bytes]) -> Iterator[tarfile.TarFile]:
-    with tarfile.open(
-        fileobj=stream, mode="w|", format=tarfile.GNU_FORMAT, bufsize=_CHUNK_BYTES
-    ) as tar:
+    # Not "w|": its buffer of bytes is copied at every write.
+    with tarfile.open(fileobj=stream, mode="w", format=tarfile.GNU_FORMAT) as tar:
         yield tar
 
 

@@ -20,6 +20,7 @@ from envbuild.channel import inspect
 from envbuild.channel.added import added_pythons
 from envbuild.channel.archive import digests
 from envbuild.errors import InputError, StoreError
+from envbuild.target import PLATFORMS
 from envbuild.tools.files import exclusive, make_folder, sha256_file, write_atomic
 
 _LOCK_TIMEOUT_S = 60.0
@@ -86,13 +87,14 @@ def index(folder: Path) -> tuple[Path, ...]:
     """Write `repodata.json` for every subdir of a channel; return the files written.
 
     The same archives give the same bytes: no clock, no order of a folder. `noarch` is always
-    written, since engines refuse a channel without it.
+    written, since engines refuse a channel without it; a platform's folder also where it is empty.
 
     Raises:
         InputError: An archive is bad (every one is named), or lies in another subdir than its own.
         OSError: The folder is not there or cannot be written.
     """
-    subdirs = {path.name for path in folder.iterdir() if path.is_dir() and _archives(path)}
+    folders = [path for path in folder.iterdir() if path.is_dir()]
+    subdirs = {path.name for path in folders if path.name in PLATFORMS or _archives(path)}
     texts = {name: _repodata(folder / name, name) for name in sorted({*subdirs, "noarch"})}
     for name, text in texts.items():
         make_folder(folder / name)
