@@ -10,11 +10,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from envbuild.errors import StoreError, ToolFailed
 from envbuild.findings import Finding, Findings, Severity
-from envbuild.store.layout import Generation
 from envbuild.tools import run as runner
 
 VERSION = 1
@@ -69,41 +67,6 @@ def dumps(environment: Environment) -> str:
         "unset": sorted(environment.unset),
     }
     return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
-
-
-def loads(text: str | bytes, *, source: str) -> Environment:
-    """Return what environment.json says.
-
-    Raises:
-        StoreError: It is damaged or of another version.
-    """
-    try:
-        data: dict[str, Any] = json.loads(text)
-        if data["version"] != VERSION:
-            message = f"{source} is of another version of envbuild"
-            raise StoreError(message, hint="use a newer envbuild")
-        return Environment(
-            set=data["set"],
-            prepend={name: tuple(entries) for name, entries in data["prepend"].items()},
-            unset=tuple(data["unset"]),
-        )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        message = f"{source} is damaged: {error}"
-        raise StoreError(message, hint="envbuild create NAME --reinstall") from error
-
-
-def read(generation: Generation) -> Environment:
-    """Return what activating a generation sets.
-
-    Raises:
-        StoreError: Its environment.json is missing or damaged.
-    """
-    try:
-        content = generation.environment.read_bytes()
-    except OSError as error:
-        message = f"{generation.environment} cannot be read: {error.strerror}"
-        raise StoreError(message, hint="envbuild create NAME --reinstall") from error
-    return loads(content, source=f"{generation.environment}")
 
 
 def compute(

@@ -21,6 +21,7 @@ CREATE TABLE IF NOT EXISTS trees (package TEXT PRIMARY KEY, rows TEXT NOT NULL) 
 CREATE TABLE IF NOT EXISTS archives (
   archive TEXT PRIMARY KEY, sha256 TEXT NOT NULL, first_seen TEXT NOT NULL
 ) STRICT;
+CREATE TABLE IF NOT EXISTS wheels (half TEXT PRIMARY KEY) STRICT;
 PRAGMA user_version = 1;
 """
 _VERSION = 1
@@ -92,6 +93,28 @@ class Ledger:
             connection.executemany(
                 "DELETE FROM trees WHERE package = ?", [(package,) for package in packages]
             )
+
+    def has_wheels(self, half: str) -> bool:
+        """Tell whether a PyPI half (by digest) was installed from this store's cache before.
+
+        Raises:
+            StoreError: The ledger cannot be read.
+        """
+        if not self._path.exists():
+            return False
+        with self._open() as connection:
+            row = connection.execute("SELECT 1 FROM wheels WHERE half = ?", (half,)).fetchone()
+        return row is not None
+
+    def note_wheels(self, half: str) -> None:
+        """Keep that a PyPI half (by digest) is in this store's cache.
+
+        Raises:
+            StoreError: The ledger cannot be written.
+        """
+        if not self.has_wheels(half):
+            with self._open() as connection:
+                connection.execute("INSERT OR IGNORE INTO wheels VALUES (?)", (half,))
 
     def first_digest(self, archive: str, sha256: str, *, when: str) -> None:
         """Keep the SHA-256 of an archive that has only md5, or compare with the one kept.

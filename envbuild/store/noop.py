@@ -37,6 +37,19 @@ def unchanged(
     return generation if _same_interpreter(data["interpreter"], python) else None
 
 
+def lock_files(folder: Path, platform: str) -> tuple[Path, ...]:
+    """Return the files of a lock that one platform reads, as far as they are there."""
+    names = ("conda-lock.yml", f"requirements.{platform}.txt")
+    return tuple(folder / name for name in names if (folder / name).is_file())
+
+
+def recipe_file(name: str, folders: Sequence[Path]) -> Path | None:
+    """Return a recipe's file, links resolved, by its name or path, or None if there is none."""
+    is_path = "/" in name or name.endswith((".yaml", ".yml"))
+    paths = [Path(name)] if is_path else [folder / f"{name}.yaml" for folder in folders]
+    return next((path.resolve() for path in paths if path.is_file()), None)
+
+
 def digest_of(path: Path) -> str | None:
     """Return the SHA-256 hex of a small file's content, or None if it cannot be read."""
     try:

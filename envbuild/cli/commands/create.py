@@ -1,0 +1,184 @@
+"""`envbuild create`: the environment of a lock; again: nothing to do."""
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from envbuild.cli import options
+from envbuild.cli.context import Here
+from envbuild.store import noop
+from envbuild.store.layout import Generation
+
+if TYPE_CHECKING:
+    from envbuild.store.create import Created
+
+
+@options.command(
+    "create",
+    examples="""
+    envbuild create quickstart
+    envbuild create h100-pt24 --locked --no-switch
+    envbuild create h100-pt24 --reinstall --compile
+    """,
+)
+@options.recipe_argument
+@click.option("--no-switch", is_flag=True, help="Do not make it current.")
+@click.option("--reinstall", is_flag=True, help="Make another generation of the same lock.")
+@options.locked_options
+@options.offline_option
+@click.option(
+    "--compile/--no-compile",
+    "compiled",
+    default=None,
+    help="Compile bytecode (default: in root's store).  [env: ENVBUILD_COMPILE]",
+)
+@options.python_option
+@click.option(
+    "--exclude-newer",
+    metavar="WHEN",
+    help="Where there is no lock: lock only what was uploaded before (2026-11-30, 14d).",
+)
+@options.json_option
+@click.pass_obj
+def command(
+    here: Here,
+    name: str,
+    *,
+    no_switch: bool,
+    reinstall: bool,
+    compiled: bool | None,
+    python: str | None,
+    exclude_newer: str | None,
+    as_json: bool,
+) -> None:
+    """Create the environment of a recipe's lock, check it, and make it current.
+
+    Locks first where there is no lock. Where there is nothing to do, it does nothing. It asks for
+    no GPU and restarts nothing.
+    """
+    file = noop.recipe_file(name, here.recipe_folders)
+    folder = None if file is None else here.lock_folder(file.stem)
+    if file is not None and folder is not None and not (reinstall or here.frozen):
+        wanted = python or here.python
+        if (found := _unchanged(here, file, folder, wanted)) is not None:
+            _show_unchanged(found, as_json=as_json)
+            return
+    began = time.monotonic()
+    created = _create(
+        here,
+        name,
+        folder,
+        python=python,
+        exclude_newer=exclude_newer,
+        reinstall=reinstall,
+        switch=not no_switch,
+        compiled=here.compile_default if compiled is None else compiled,
+    )
+    _show(here, created, seconds=time.monotonic() - began, as_json=as_json)
+
+
+def _unchanged(here: Here, file: Path, folder: Path, python: str | None) -> Generation | None:
+    return noop.unchanged(
+        here.store.place(file.stem),
+        recipe=file,
+        locks=noop.lock_files(folder, here.platform),
+        python=None if python is None else str(Path(python).resolve()),
+    )
+
+
+def _create(
+    here: Here,
+    name: str,
+    folder: Path | None,
+    *,
+    python: str | None,
+    exclude_newer: str | None,
+    reinstall: bool,
+    switch: bool,
+    compiled: bool,
+) -> "Created":
+    import sys
+
+    from envbuild.channel.host import Wish
+    from envbuild.cli import moved, progress
+    from envbuild.pipeline.create import Ask, make_generation
+    from envbuild.store.create import Options
+
+    ask = Ask(
+        name=name,
+        recipe_folders=here.recipe_folders,
+        lock_folder=folder,
+        lock_output=here.lock_output,
+        platform=here.platform,
+        locked=here.locked,
+        frozen=here.frozen,
+        exclude_newer=exclude_newer,
+        wish=Wish(
+            option=python,
+            variable=here.python,
+            channels=here.store.channels,
+            running=Path(sys.executable),
+            search=here.environment.get("PATH", ""),
+        ),
+        options=Options(reinstall=reinstall, compiled=compiled, switch=switch, home=here.home),
+    )
+    with progress.shown(here) as shown:
+        return make_generation(
+            ask,
+            store=here.store,
+            access=here.access,
+            progress=shown,
+            who=moved.who(here),
+            now=here.now(),
+        )
+
+
+def _show_unchanged(found: Generation, *, as_json: bool) -> None:
+    name, generation = found.place.name, found.identifier
+    if as_json:
+        from envbuild.cli import output
+
+        output.print_json({"name": name, "generation": generation, "built": False, "current": True})
+    else:
+        click.echo(f"{name} is up to date ({generation})")
+
+
+def _show(here: Here, created: "Created", *, seconds: float, as_json: bool) -> None:
+    from envbuild.cli import output
+
+    manifest, name = created.manifest, created.generation.place.name
+    generation = created.generation.identifier
+    if as_json:
+        output.print_json(
+            {
+                "name": name,
+                "generation": generation,
+                "prefix": manifest.prefix,
+                "built": created.built,
+                "current": created.current,
+                "from": created.origin,
+                "packages": len(manifest.packages),
+                "files": manifest.file_count,
+                "bytes": manifest.file_bytes,
+                "seconds": round(seconds, 3),
+                "findings": output.findings_json(manifest.findings),
+            }
+        )
+        return
+    output.print_findings(here, manifest.findings, err=True)
+    size = output.bytes_text(manifest.file_bytes)
+    what = "created" if created.built else "was there already"
+    output.result(
+        f"{name}: generation {generation} {what}"
+        f" ({len(manifest.packages)} packages, {manifest.file_count} files, {size},"
+        f" {output.duration_text(seconds)})"
+    )
+    if not created.current:
+        output.result(f"{name}: {created.origin or 'nothing'} stays current")
+        output.next_step(here, f"envbuild switch {name} {generation}")
+        return
+    if created.origin != generation:
+        output.result(f"{name}: {created.origin or 'nothing'} -> {generation}")
+    output.next_step(here, f"envbuild run {name} -- python")

@@ -1,0 +1,349 @@
+"""Building one generation in its place: fetch, link, check, smoke test, manifest last."""
+
+import contextlib
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from envbuild.access import Access
+from envbuild.channel.host import HostPython
+from envbuild.errors import FetchError, Refused, StoreError, ToolError
+from envbuild.findings import Finding, Findings, errors_of
+from envbuild.packages import CondaPackage
+from envbuild.progress import Progress
+from envbuild.store import (
+    activation,
+    bytecode,
+    check,
+    halves,
+    installed,
+    integrate,
+    needs,
+    scripts,
+    smoke,
+)
+from envbuild.store import manifest as manifests
+from envbuild.store.check import Checked, Row
+from envbuild.store.layout import Generation, Store
+from envbuild.store.ledger import Ledger
+from envbuild.store.manifest import InstalledPackage, Interpreter, Manifest
+from envbuild.store.order import Order, let_through
+from envbuild.tools.files import make_folder, remove_tree, write_atomic
+from envbuild.tools.hashing import hash_files
+from envbuild.tools.run import base_environment
+
+_ATTEMPTS = 2
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Build:
+    """One build: what, where, and with what.
+
+    Attributes:
+        order: What to create; the environment digest is known.
+        generation: Where; its prefix is absolute and resolved.
+        python_version: Full version of the Python that the prefix gets, or None for none.
+        host_python: The machine's interpreter that is packed, or None with conda's.
+        interpreter: What the manifest keeps of it.
+        compiled: Whether bytecode is compiled.
+        access: How the network is reached.
+        progress: Who is told.
+        now: The instant (UTC) of creation.
+        keep: Descriptors that children inherit (the store's lock).
+    """
+
+    order: Order
+    generation: Generation
+    python_version: str | None
+    host_python: HostPython | None
+    interpreter: Interpreter | None
+    compiled: bool
+    access: Access
+    progress: Progress
+    now: datetime
+    keep: Sequence[int] = ()
+
+    @property
+    def prefix(self) -> Path:
+        """The generation's prefix."""
+        return self.generation.prefix
+
+    @property
+    def log(self) -> Path:
+        """Where the output of programs goes; it outlives a failed build."""
+        return self.generation.place.root / "logs" / f"{self.generation.identifier}.log"
+
+    @property
+    def ledger(self) -> Ledger:
+        """The store's ledger."""
+        return Ledger(self.store.ledger)
+
+    @property
+    def store(self) -> Store:
+        """The store."""
+        return self.generation.place.store
+
+
+def build(work: Build) -> Manifest:
+    """Make a generation; on any failure nothing of it stays, but its log.
+
+    Args:
+        work: What, where, and with what.
+
+    Raises:
+        Refused: Findings are errors, or the smoke test failed.
+        FetchError: An archive is out of reach or has another hash; nothing was linked.
+        ToolError: An engine or a program failed.
+        StoreError: The disk is full, or the store cannot be written.
+    """
+    try:
+        make_folder(work.log.parent)
+        work.log.unlink(missing_ok=True)
+        return _build(work)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            remove_tree(work.prefix)
+        _explain_full_disk(work, error)
+        raise
+
+
+def _build(work: Build) -> Manifest:
+    conda, checked, notes = _linked(work)
+    findings = _accepted(work, (*work.order.findings, *notes, *checked.findings))
+    environment, said = activation.compute(
+        work.prefix,
+        name=work.order.name,
+        platform=work.order.platform,
+        compiler=work.order.compiler,
+        keep=work.keep,
+    )
+    findings = (*findings, *_accepted(work, said))
+    rows = [*checked.rows, _write_own(work, environment)]
+    _smoke_test(work, environment)
+    if work.compiled:
+        rows = _compile(work, environment, rows)
+    rows.sort(key=lambda row: str(row[0]))
+    return _write_manifest(work, conda, checked.owners, rows, findings)
+
+
+def _linked(work: Build) -> tuple[tuple[CondaPackage, ...], Checked, Findings]:
+    """Fetch, link and check both halves; where a cache was changed, evict and begin anew."""
+    for attempt in range(1, _ATTEMPTS + 1):
+        fetched = halves.fetch(work)
+        conda = tuple(one.package for one in fetched)
+        make_folder(work.generation.own)
+        halves.link_conda(work, fetched)
+        halves.refuse_twice(work)
+        halves.install_pip(work)
+        checked, notes = _looked_at(work, conda)
+        if not checked.spoiled or attempt == _ATTEMPTS:
+            return conda, checked, notes
+        work.progress.step("files in the cache were changed: fetching their packages anew")
+        halves.evict(work, checked.spoiled)
+        remove_tree(work.prefix)
+    raise AssertionError
+
+
+def _looked_at(work: Build, conda: Sequence[CondaPackage]) -> tuple[Checked, Findings]:
+    """Check what was linked, and give everything its final mode."""
+    integrate.write_conda_files(work.generation, now=work.now)
+    seen = installed.walk(work.prefix)
+    notes = scripts.link_scripts(
+        work.prefix, seen, conda, allowed=work.order.link_scripts, log=work.log, keep=work.keep
+    )
+    if any(note.code == "link-script-run" for note in notes):
+        seen = installed.walk(work.prefix)
+    owners = list(installed.conda_owners(work.prefix, seen))
+    owners += installed.wheel_owners(work.prefix, seen, apart_from=owners)
+    checked = _check(work, seen, owners)
+    check.set_modes(work.prefix, seen)
+    return checked, (*notes, *scripts.check_interpreters(work.prefix, seen, owners))
+
+
+def _check(work: Build, seen: installed.Seen, owners: Sequence[installed.Owner]) -> Checked:
+    ledger = work.ledger
+    known = ledger.trees([owner.package for owner in owners])
+    total = 0
+
+    def done(count: int) -> None:
+        nonlocal total
+        total += count
+        work.progress.amount("checked", total, None)
+
+    checked = check.check(work.prefix, seen, owners, known, done=done)
+    ledger.remember(checked.learned)
+    return checked
+
+
+def _accepted(work: Build, findings: Findings) -> Findings:
+    """Return findings with what the recipe lets through.
+
+    Raises:
+        Refused: Some are errors.
+    """
+    findings = let_through(findings, work.order.allow, today=work.now.date())
+    if errors := errors_of(findings):
+        more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+        message = f"{errors[0].where}: {errors[0].what} [{errors[0].code}]{more}"
+        details = "\n".join(map(_line, errors)) if more else ""
+        raise Refused(message, hint=errors[0].hint, details=details)
+    return findings
+
+
+def _line(finding: Finding) -> str:
+    return f"{finding.severity}: {finding.where}: {finding.what} [{finding.code}]"
+
+
+def _write_own(work: Build, environment: activation.Environment) -> Row:
+    """Write our own files, but the manifest; return the row of the one that never changes."""
+    needs_path, path = work.generation.needs, work.generation.environment
+    for file, text in (
+        (needs_path, needs.dumps(work.order.needs)),
+        (path, activation.dumps(environment)),
+    ):
+        file.write_text(text, encoding="utf-8")
+        file.chmod(check.PLAIN)
+    content = path.read_bytes()
+    digest = hashlib.sha256(content).hexdigest()
+    return [f"{path.relative_to(work.prefix)}", "file", digest, check.PLAIN, len(content), None]
+
+
+@contextlib.contextmanager
+def _home(environment: activation.Environment) -> Iterator[dict[str, str]]:
+    """Yield an activated environment with a home of its own, removed at the end."""
+    with tempfile.TemporaryDirectory(prefix="envbuild-home-") as home:
+        yield environment.apply({**base_environment(), "HOME": home, "TMPDIR": home})
+
+
+def _smoke_test(work: Build, environment: activation.Environment) -> None:
+    if not work.order.imports and not work.order.commands:
+        return
+    work.progress.step("smoke test")
+    with _home(environment) as variables:
+        smoke.smoke_test(
+            work.prefix,
+            imports=work.order.imports,
+            commands=work.order.commands,
+            environment=variables,
+            log=work.log,
+            keep=work.keep,
+        )
+
+
+def _compile(work: Build, environment: activation.Environment, rows: list[Row]) -> list[Row]:
+    """Compile what has no bytecode yet, and add it to the rows."""
+    if work.python_version is None:
+        return rows
+    tag = "cpython-" + "".join(work.python_version.split(".")[:2])
+    there = {str(row[0]) for row in rows}
+    targets: dict[str, str] = {}
+    for path in bytecode.sources([str(row[0]) for row in rows]):
+        folder, _, name = path.rpartition("/")
+        target = f"{folder}/__pycache__/{name[:-3]}.{tag}.pyc"
+        if target not in there:
+            targets[target] = path
+    work.progress.step(f"compiling {len(targets)} sources")
+    with _home(environment) as variables:
+        bytecode.compile_sources(
+            work.prefix, list(targets.values()), environment=variables, keep=work.keep
+        )
+    owners = {str(row[0]): row[5] for row in rows}
+    return rows + _bytecode_rows(work.prefix, targets, owners)
+
+
+def _bytecode_rows(prefix: Path, targets: dict[str, str], owners: dict[str, object]) -> list[Row]:
+    sizes: dict[str, int] = {}
+    for target in targets:
+        with contextlib.suppress(FileNotFoundError):
+            sizes[target] = os.stat(f"{prefix}/{target}").st_size  # noqa: PTH116
+    digests = hash_files((f"{prefix}/{target}", size) for target, size in sizes.items())
+    rows: list[Row] = []
+    for target, size in sizes.items():
+        digest = digests[f"{prefix}/{target}"]
+        if isinstance(digest, OSError):
+            raise digest
+        owner = owners.get(targets[target])
+        rows.append([target, "bytecode", digest, check.PLAIN, size, owner])
+    return rows
+
+
+def _write_manifest(
+    work: Build,
+    conda: Sequence[CondaPackage],
+    owners: Sequence[str],
+    rows: list[Row],
+    findings: Findings,
+) -> Manifest:
+    order = work.order
+    text = manifests.dumps_files(owners, rows)
+    write_atomic(work.generation.own / manifests.FILES, text)
+    manifest = Manifest(
+        name=order.name,
+        generation=work.generation.identifier,
+        environment_digest=order.environment_digest,
+        solve_digest=order.solve_digest,
+        platform=order.platform,
+        prefix=f"{work.prefix}",
+        created=work.now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        inputs=order.inputs,
+        interpreter=work.interpreter,
+        packages=_packages(work, conda),
+        findings=findings,
+        file_count=len(rows),
+        file_bytes=sum(size for row in rows if isinstance(size := row[4], int)),
+        compiled=work.compiled,
+        files_sha256=hashlib.sha256(text.encode()).hexdigest(),
+    )
+    manifests.write(work.generation, manifest)
+    return manifest
+
+
+def _packages(work: Build, conda: Sequence[CondaPackage]) -> tuple[InstalledPackage, ...]:
+    unhashed = [halves.archive_key(package) for package in conda if package.sha256 is None]
+    first = work.ledger.digests(unhashed)
+    return (
+        *(
+            InstalledPackage(
+                kind="conda",
+                name=package.name,
+                version=package.version,
+                build=package.build,
+                source=package.url,
+                digest=package.sha256 or first.get(halves.archive_key(package), ""),
+            )
+            for package in conda
+        ),
+        *(
+            InstalledPackage(
+                kind="pypi",
+                name=package.name,
+                version=package.version,
+                source=package.index or "",
+            )
+            for package in work.order.pip
+        ),
+    )
+
+
+def _explain_full_disk(work: Build, error: BaseException) -> None:
+    """Say that the disk is full where that is why an engine failed.
+
+    Raises:
+        StoreError: It is.
+    """
+    if not isinstance(error, (OSError, ToolError, FetchError)):
+        return
+    root = work.store.root
+    free = shutil.disk_usage(root).free
+    if getattr(error, "errno", None) == 28 or "No space left" in _text_of(error):  # noqa: PLR2004
+        message = f"no space left on the disk of {root} ({free >> 20} MiB are free now)"
+        raise StoreError(message, hint="free some: envbuild gc, or use another --store") from error
+
+
+def _text_of(error: BaseException) -> str:
+    return f"{error} {getattr(error, 'details', '')}"

@@ -1,0 +1,231 @@
+"""Creating an environment's generation, or taking the one that is there, and making it current."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+from envbuild.access import Access
+from envbuild.channel.host import HostPython
+from envbuild.errors import LockError, StoreError
+from envbuild.progress import Progress
+from envbuild.store import history, integrate, needs, present
+from envbuild.store import manifest as manifests
+from envbuild.store.build import Build, build
+from envbuild.store.history import Who
+from envbuild.store.layout import Generation, Place, Store
+from envbuild.store.manifest import Interpreter, Manifest
+from envbuild.store.order import Order
+from envbuild.tools import files
+
+_AT_ONCE_S = 0.5
+_PATIENCE_S = 3600.0
+_DIGITS = 16
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Options:
+    """How to create.
+
+    Attributes:
+        reinstall: Make another generation although a complete one is there.
+        compiled: Compile bytecode.
+        switch: Make it current.
+        home: The user's home, for conda's list of environments; None leaves the list alone.
+    """
+
+    reinstall: bool = False
+    compiled: bool = False
+    switch: bool = True
+    home: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Host:
+    """The machine's interpreter for a recipe that is built on it.
+
+    Attributes:
+        python: The interpreter.
+        interpreter: What the manifest keeps of it.
+    """
+
+    python: HostPython
+    interpreter: Interpreter
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Created:
+    """What creation did.
+
+    Attributes:
+        generation: The generation.
+        manifest: Its manifest.
+        built: Whether it was built now (or was there).
+        origin: What was current before, None for none.
+        current: Whether it is current now.
+    """
+
+    generation: Generation
+    manifest: Manifest
+    built: bool
+    origin: str | None
+    current: bool
+
+
+def create(
+    order: Order,
+    place: Place,
+    options: Options,
+    *,
+    host: Host | None,
+    access: Access,
+    progress: Progress,
+    who: Who,
+    now: datetime,
+) -> Created:
+    """Create a generation, or take the newest complete one of the same digest.
+
+    Args:
+        order: What to create; the environment digest is known.
+        place: Where.
+        options: How.
+        host: The machine's interpreter, None with conda's.
+        access: How the network is reached.
+        progress: Who is told.
+        who: Who asks for it.
+        now: The instant (UTC).
+
+    Raises:
+        Refused: A check or the smoke test says no; `current` is untouched.
+        LockError: A PyPI half without a Python to put it in.
+        FetchError: An archive is out of reach or has another hash.
+        ToolError: An engine failed.
+        StoreError: The store is held, full, or cannot be written.
+    """
+    place = Store(root=place.store.root.resolve()).place(place.name)
+    try:
+        files.make_folder(place.generations)
+        with _held(place, progress) as descriptor:
+            for rubbish in present.incomplete(place):
+                files.remove_tree(rubbish.prefix)
+            found = None if options.reinstall else _newest(place, order.environment_digest)
+            if found is None:
+                generation = place.generation(_identifier(place, order.environment_digest))
+                work = Build(
+                    order=order,
+                    generation=generation,
+                    python_version=_python_version(order, host),
+                    host_python=host.python if host else None,
+                    interpreter=host.interpreter if host else None,
+                    compiled=options.compiled,
+                    access=access,
+                    progress=progress,
+                    now=now,
+                    keep=(descriptor,),
+                )
+                manifest = build(work)
+            else:
+                generation = found
+                manifest = _refreshed(found, order, host)
+            return _moved(generation, manifest, options, built=found is None, who=who, now=now)
+    except OSError as error:
+        raise history.unusable(place, error) from error
+
+
+def _moved(
+    generation: Generation,
+    manifest: Manifest,
+    options: Options,
+    *,
+    built: bool,
+    who: Who,
+    now: datetime,
+) -> Created:
+    place = generation.place
+    if options.switch:
+        switched = history.move_current(generation, what="create", who=who, now=now)
+        integrate.link_by_name(place)
+        if options.home is not None:
+            integrate.register(place, home=options.home)
+        origin = switched.origin
+    else:
+        current = present.current(place)
+        origin = current.identifier if current else None
+    return Created(
+        generation=generation,
+        manifest=manifest,
+        built=built,
+        origin=origin,
+        current=options.switch or origin == generation.identifier,
+    )
+
+
+def _refreshed(found: Generation, order: Order, host: Host | None) -> Manifest:
+    """Return the manifest of a generation that is there; keep what it answers now.
+
+    A recipe or lock that was edited without changing what is installed, or an interpreter whose
+    files were touched, would otherwise be read again at each create.
+    """
+    manifest = manifests.read(found)
+    interpreter = host.interpreter if host else None
+    if (manifest.inputs, manifest.interpreter) != (order.inputs, interpreter):
+        manifest = replace(manifest, inputs=order.inputs, interpreter=interpreter)
+        times = (found.manifest.stat().st_mtime_ns,) * 2
+        files.write_atomic(found.needs, needs.dumps(order.needs))
+        manifests.write(found, manifest)
+        os.utime(found.manifest, ns=times)  # the order of generations is that of their making
+    return manifest
+
+
+@contextmanager
+def _held(place: Place, progress: Progress) -> Iterator[int]:
+    """Hold the environment's lock; say who has it before waiting long."""
+    purpose = f"create {place.name}"
+    attempt = files.exclusive(place.lock, timeout_s=_AT_ONCE_S, purpose=purpose)
+    try:
+        descriptor = attempt.__enter__()
+    except StoreError as error:
+        progress.step(f"waiting: {error.message}")
+        attempt = files.exclusive(place.lock, timeout_s=_PATIENCE_S, purpose=purpose)
+        descriptor = attempt.__enter__()
+    try:
+        yield descriptor
+    finally:
+        attempt.__exit__(None, None, None)
+
+
+def _newest(place: Place, digest: str) -> Generation | None:
+    """Return the newest complete generation of a digest."""
+    fitting = [one for one in present.generations(place) if _base(one) == digest[:_DIGITS]]
+    return max(fitting, key=_number, default=None)
+
+
+def _identifier(place: Place, digest: str) -> str:
+    """Return the first identifier of a digest that no complete generation has or had after it."""
+    there = [one for one in present.generations(place) if _base(one) == digest[:_DIGITS]]
+    if not there:
+        return digest[:_DIGITS]
+    return f"{digest[:_DIGITS]}-{max(map(_number, there)) + 1}"
+
+
+def _base(generation: Generation) -> str:
+    return generation.identifier.partition("-")[0]
+
+
+def _number(generation: Generation) -> int:
+    return int(generation.identifier.partition("-")[2] or 1)
+
+
+def _python_version(order: Order, host: Host | None) -> str | None:
+    """Return the full version of the Python that the prefix gets."""
+    if host is not None:
+        return host.python.version
+    for package in order.conda:
+        if package.name == "python":
+            return package.version
+    if order.pip:
+        message = f"the lock of {order.name} has a PyPI half, and no Python in its conda half"
+        raise LockError(message, source=order.name, hint=f"envbuild lock {order.name}")
+    return None

@@ -1,0 +1,204 @@
+"""Both halves of a lock: fetched at once, then linked one after the other."""
+
+import hashlib
+import json
+import re
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from packaging.utils import canonicalize_name
+
+from envbuild.channel import host
+from envbuild.errors import Refused
+from envbuild.packages import CondaPackage
+from envbuild.store.installed import Owner
+from envbuild.target import Target
+from envbuild.tools import conda_archives, rattler, uv
+from envbuild.tools.conda_archives import Fetched
+from envbuild.tools.files import make_folder, remove_tree
+from envbuild.tools.uv_question import Source
+
+if TYPE_CHECKING:
+    from envbuild.store.build import Build
+
+_POLL_S = 0.2
+_DIST_INFO = re.compile(r"(?P<name>[^/]+?)-[^/-]+\.(?:dist|egg)-info")
+
+
+def archive_key(package: CondaPackage) -> str:
+    """Return what the ledger knows an archive by that has only an md5."""
+    return f"{package.url}#{package.md5}"
+
+
+def fetch(work: "Build") -> tuple[Fetched, ...]:
+    """Fetch both halves at once and check every archive; nothing is linked yet.
+
+    Raises:
+        FetchError: An archive is out of reach or has another hash.
+        HostError: The machine's interpreter cannot be packed.
+        ToolError: uv or patchelf failed.
+        StoreError: There is no room.
+    """
+    wheels = _Aside(lambda: _prefetch(work))
+    if work.order.pip and not work.ledger.has_wheels(_wheels_key(work)):
+        wheels.start()
+    fetched = _fetch_conda(work)
+    wheels.wait()
+    return fetched
+
+
+class _Aside:
+    """Work in a thread that nobody waits for once something else has failed."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self._error: BaseException | None = None
+        self._work = work
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Wait for the end and raise what was raised there."""
+        while self._thread is not None and self._thread.is_alive():
+            self._thread.join(_POLL_S)
+        if self._error is not None:
+            raise self._error
+
+    def _run(self) -> None:
+        try:
+            self._work()
+        except BaseException as error:  # noqa: BLE001
+            self._error = error
+
+
+def _fetch_conda(work: "Build") -> tuple[Fetched, ...]:
+    packages = list(work.order.conda)
+    if work.host_python is not None:
+        work.progress.step(f"packing {work.host_python.path}")
+        record, archive = host.pack(
+            work.host_python, work.store.cache / "host" / work.order.platform
+        )
+        packages.append(replace(record, url=archive.as_uri()))
+    if not packages:
+        return ()
+    work.progress.step(f"fetching {len(packages)} conda packages")
+    return conda_archives.fetch(
+        packages,
+        cache=work.store.package_cache,
+        access=work.access,
+        progress=work.progress,
+        first_digest=lambda package, sha256: work.ledger.first_digest(
+            archive_key(package), sha256, when=work.now.strftime("%Y-%m-%dT%H:%M:%SZ")
+        ),
+    )
+
+
+def _prefetch(work: "Build") -> None:
+    work.progress.step(f"fetching {len(work.order.pip)} wheels")
+    make_folder(work.store.uv_cache)
+    uv.prefetch(
+        work.order.pip,
+        _engine(work, Path(sys.executable)),
+        target=Target(platform=work.order.platform, glibc=work.order.glibc),
+        python_version=work.python_version or "",
+        sources=_sources(work),
+    )
+
+
+def link_conda(work: "Build", fetched: Sequence[Fetched]) -> None:
+    """Link the conda half into the prefix.
+
+    Raises:
+        ToolFailed: The engine failed.
+    """
+    if fetched:
+        work.progress.step(f"linking {len(fetched)} conda packages")
+        rattler.link(
+            [one.package for one in fetched],
+            prefix=work.prefix,
+            cache=work.store.package_cache,
+            platform=work.order.platform,
+            keep=work.keep,
+        )
+
+
+def refuse_twice(work: "Build") -> None:
+    """Refuse a distribution that both halves bring: uv would remove conda's files of it.
+
+    Raises:
+        Refused: There is one.
+    """
+    asked = {package.name for package in work.order.pip}
+    for site in sorted(work.prefix.glob("lib/python3*/site-packages")):
+        names = (_DIST_INFO.fullmatch(entry.name) for entry in site.iterdir())
+        found = sorted(asked & {canonicalize_name(name["name"]) for name in names if name})
+        if found:
+            message = f"both halves bring {', '.join(found)} [in-both-halves]"
+            hint = f"take it from one side only, then: envbuild lock {work.order.name}"
+            raise Refused(message, hint=hint)
+
+
+def install_pip(work: "Build") -> None:
+    """Install the PyPI half into the prefix, from the cache where it is there.
+
+    Raises:
+        FetchError: A wheel is out of reach or has another hash.
+        ToolFailed: uv failed.
+    """
+    if work.order.pip:
+        work.progress.step(f"linking {len(work.order.pip)} wheels")
+        make_folder(work.store.uv_cache)
+        python = work.prefix / "bin/python"
+        uv.install(work.order.pip, _engine(work, python), sources=_sources(work))
+        work.ledger.note_wheels(_wheels_key(work))
+
+
+def evict(work: "Build", owners: Sequence[Owner]) -> None:
+    """Remove packages from the caches whose files there are not what they should be.
+
+    Raises:
+        ToolFailed: uv cannot remove its own.
+    """
+    work.ledger.forget([owner.package for owner in owners])
+    for owner in owners:
+        if owner.cached_as:
+            remove_tree(Path(owner.cached_as))
+    if wheels := sorted({owner.name for owner in owners if not owner.is_conda}):
+        uv.evict(wheels, _engine(work, Path(sys.executable)))
+
+
+def _engine(work: "Build", python: Path) -> uv.Engine:
+    return uv.Engine(
+        access=work.access,
+        cache=work.store.uv_cache,
+        python=python,
+        log=work.log,
+        keep=work.keep,
+    )
+
+
+def _sources(work: "Build") -> tuple[Source, ...]:
+    return (
+        Source(name=None, url=work.access.default_index),
+        *(
+            Source(
+                name=index.name,
+                url=work.access.index_logins.get(index.name, index.url),
+                packages=frozenset(canonicalize_name(name) for name in index.packages),
+            )
+            for index in work.order.indexes
+        ),
+    )
+
+
+def _wheels_key(work: "Build") -> str:
+    rows = [[package.name, package.version, *package.hashes] for package in work.order.pip]
+    text = json.dumps([work.python_version, work.order.platform, rows])
+    return hashlib.sha256(text.encode()).hexdigest()
