@@ -15,7 +15,6 @@ from envbuild.recipe.specs import CondaNeed, conda_needs
 from envbuild.recipe.targets import target
 from envbuild.solve.agreement import check as check_agreement
 from envbuild.target import Platform
-from envbuild.tools import addresses
 from envbuild.tools import rattler as engine
 
 _SHOWN = 5
@@ -128,31 +127,26 @@ def _version_spec(text: str, *, parts: int) -> str:
 
 
 def _check_channels(loaded: LoadedRecipe, needs: Sequence[CondaNeed]) -> None:
-    """Refuse a channel with a login, and a spec that names a channel the recipe does not list.
+    """Refuse a spec that names a channel the recipe does not list.
 
     Raises:
-        RecipeError: One or several do.
+        RecipeError: One or several do; every one is named.
     """
-    channels = loaded.recipe.channels
+    known = {channel.rstrip("/") for channel in loaded.recipe.channels}
     problems = [
-        f"{loaded.where('channels', place)}: {addresses.without_login(channel)} has a login"
-        for place, channel in enumerate(channels)
-        if addresses.split_login(channel)[1] is not None or "/t/" in channel
-    ]
-    known = {channel.rstrip("/") for channel in channels}
-    problems += [
         f"{loaded.where(*need.path)}: channel {need.channel} is not among `channels`"
         for need in needs
         if need.channel is not None and need.channel.rstrip("/") not in known
     ]
     if problems:
-        message = f"{loaded.recipe.name}: its channels do not fit"
+        message = (
+            f"{loaded.recipe.name}: a conda spec names a channel that the recipe does not list"
+        )
         raise RecipeError(
             message,
             source=loaded.recipe.name,
             problems=problems,
-            hint="list every channel without a login; logins belong into"
-            " ENVBUILD_CHANNEL_MIRRORS or a netrc file",
+            hint="add the channel to the recipe's `channels`",
         )
 
 

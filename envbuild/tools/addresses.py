@@ -112,6 +112,16 @@ def login_for(url: str, logins: tuple[Login, ...]) -> Login | None:
     return max(covering, key=lambda login: len(login.address), default=None)
 
 
+def bypasses_proxy(host: str, no_proxy: str) -> bool:
+    """Say whether a host is reached directly under a `NO_PROXY` list (names, suffixes, `*`)."""
+    for entry in no_proxy.replace(",", " ").split():
+        name = entry.rpartition(":")[0] if entry.rpartition(":")[2].isdigit() else entry
+        bare = (name or entry).lstrip("*").lstrip(".").lower()
+        if entry == "*" or host.lower() == bare or (bare and host.lower().endswith("." + bare)):
+            return True
+    return False
+
+
 def _covers(address: str, url: str) -> bool:
     wanted, asked = urlsplit(address), urlsplit(url)
     if wanted.scheme != asked.scheme or wanted.hostname != asked.hostname:

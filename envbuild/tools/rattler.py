@@ -1,29 +1,32 @@
 """The conda engine as functions of ours; py-rattler itself runs in a worker process."""
 
-import json
-import re
-import sys
+import os
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from envbuild.access import Access
-from envbuild.errors import FetchError, NoSolution, RecipeError, ToolFailed
+from envbuild.errors import FetchError, StoreError, ToolFailed
 from envbuild.packages import CondaPackage
-from envbuild.target import MACHINES, Target
-from envbuild.tools import addresses
+from envbuild.target import MACHINES, Platform, Target
+from envbuild.tools import addresses, conda_prefix
+from envbuild.tools.conda_specs import merge_depends
+from envbuild.tools.conda_tree import entry_name, escaping_links, files_of
 from envbuild.tools.files import make_folder
-from envbuild.tools.run import Runner, base_environment, run
+from envbuild.tools.rattler_errors import one_line, solve_error
+from envbuild.tools.rattler_process import work
+from envbuild.tools.run import Runner, run
 
 KERNEL = "4.18"
 """`__linux` of every target: the kernel of the oldest distributions with glibc 2.28."""
 
 _SOLVE_TIMEOUT_S = 1800.0
+_LINK_TIMEOUT_S = 3600.0
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
-_URL = re.compile(r"https?://[^\s'\")\]]+")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,6 +62,19 @@ class Solved:
 
     packages: tuple[CondaPackage, ...]
     undated: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Linked:
+    """What linking left in the prefix.
+
+    Attributes:
+        files: Package name to its installed files, relative to the prefix.
+        clobbers: Paths that two packages wanted.
+    """
+
+    files: dict[str, tuple[str, ...]]
+    clobbers: tuple[conda_prefix.Clobber, ...]
 
 
 def virtual_packages(target: Target) -> tuple[tuple[str, str, str], ...]:
@@ -103,7 +119,7 @@ def solve(
     repodata = cache / "repodata"
     make_folder(repodata)
     places = addresses.mirrors(access)
-    answer = _work(
+    answer = work(
         {
             "do": "solve",
             "cache": str(repodata),
@@ -120,7 +136,8 @@ def solve(
         timeout_s=_SOLVE_TIMEOUT_S,
     )
     if "error" in answer:
-        raise _solve_error(answer["error"], requests, places)
+        channels = {name for request in requests for name in request.channels}
+        raise solve_error(answer["error"], channels, places)
     hosts = {url for urls in places.places.values() for url in urls}
     return tuple(
         Solved(
@@ -142,7 +159,7 @@ def canonical(names: Sequence[str], *, access: Access, runner: Runner = run) -> 
     Raises:
         ToolFailed: The engine broke.
     """
-    answer = _work(
+    answer = work(
         {"do": "canonical", "names": list(names)}, access=access, runner=runner, timeout_s=60
     )
     return dict(answer["channels"])
@@ -159,7 +176,7 @@ def match(
         ToolFailed: The engine broke.
     """
     request = {"do": "match", "pairs": [[spec, _identity(package)] for spec, package in pairs]}
-    answer = _work(request, access=access, runner=runner, timeout_s=_SOLVE_TIMEOUT_S)
+    answer = work(request, access=access, runner=runner, timeout_s=_SOLVE_TIMEOUT_S)
     return tuple(answer["matches"])
 
 
@@ -185,44 +202,6 @@ def _question(request: SolveRequest) -> dict[str, Any]:
     }
 
 
-def _work(
-    request: Mapping[str, Any], *, access: Access, runner: Runner, timeout_s: float
-) -> dict[str, Any]:
-    """Let a worker act and return its answer.
-
-    Raises:
-        ToolFailed: It ended without an answer (an abort, a panic).
-        ToolTimedOut: It did not end in time.
-    """
-    argv = (sys.executable, "-I", "-m", "envbuild.tools.rattler_worker")
-    completed = runner(
-        argv,
-        env=base_environment() | dict(access.environment),
-        stdin=json.dumps(request),
-        timeout_s=timeout_s,
-        check=False,
-    )
-    tail = completed.stderr.strip()[-4000:]
-    if completed.status != 0:
-        how = f"signal {-completed.status}" if completed.status < 0 else f"{completed.status}"
-        message = f"the conda engine (py-rattler) ended with {how}"
-        raise ToolFailed(message, argv=argv, status=completed.status, details=tail)
-    try:
-        answer: dict[str, Any] = json.loads(completed.stdout)
-    except ValueError as error:
-        message = "the conda engine (py-rattler) gave no answer"
-        raise ToolFailed(message, argv=argv, status=0, details=tail) from error
-    failure = answer.get("error", {})
-    if failure.get("kind") == "failed":
-        message = f"the conda engine (py-rattler) failed: {_one_line(failure['text'])}"
-        raise ToolFailed(message, argv=argv, status=0, details=tail)
-    return answer
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())[:300]
-
-
 def _package(record: Mapping[str, Any], mirrors: set[str]) -> CondaPackage:
     url = addresses.without_login(record["url"])
     if any(url.startswith(mirror + "/") for mirror in mirrors):
@@ -239,118 +218,132 @@ def _package(record: Mapping[str, Any], mirrors: set[str]) -> CondaPackage:
     )
 
 
-def merge_depends(specs: Sequence[str]) -> tuple[str, ...]:
-    """Return match specs sorted, one per name: a lock's map holds no more.
+def link(
+    packages: Sequence[CondaPackage],
+    *,
+    prefix: Path,
+    cache: Path,
+    platform: Platform,
+    keep: Sequence[int] = (),
+    runner: Runner = run,
+) -> Linked:
+    """Link packages into a new prefix, without network; hard links where the disk can.
 
-    Several specs of one name become one with all version parts joined by a comma, and the most
-    telling of their builds.
+    No link script is run. What cannot be linked is found before the first file is written.
+
+    Args:
+        packages: Records that `conda_archives.fetch` has put into the cache.
+        prefix: The prefix; it goes, absolute and resolved, into the packages' scripts.
+        cache: Folder of the package cache, the one given to `fetch`.
+        platform: conda subdir of the prefix.
+        keep: Descriptors that the worker inherits (the store's lock).
+        runner: How the worker is started.
+
+    Raises:
+        StoreError: The prefix is too long for a package's placeholder, or not absolute.
+        FetchError: A package is not in the cache, or is none that can be installed.
+        ToolFailed: The engine broke; what lies in the prefix is rubbish.
     """
-    by_name: dict[str, list[str]] = {}
-    for spec in specs:
-        name, rest = _split_spec(spec)
-        by_name.setdefault(name, []).append(rest)
-    return tuple(sorted(f"{name} {_merge(rests)}".strip() for name, rests in by_name.items()))
+    if not prefix.is_absolute():
+        message = f"{prefix}: a prefix is linked by its absolute path"
+        raise StoreError(message)
+    real = prefix.resolve()
+    folders = {package.url: cache / entry_name(package) for package in packages}
+    _check_before(packages, folders, real)
+    with tempfile.TemporaryDirectory(prefix="envbuild-link-") as view:
+        moved = _make_view(Path(view), packages, folders)
+        answer = work(
+            {
+                "do": "link",
+                "cache": view,
+                "prefix": str(real),
+                "platform": platform,
+                "packages": [_linkable(package, folders[package.url]) for package in packages],
+            },
+            access=Access(offline=True),
+            runner=runner,
+            timeout_s=_LINK_TIMEOUT_S,
+            keep=keep,
+        )
+    if "error" in answer:
+        text = str(answer["error"]["text"])
+        message = f"the conda half cannot be linked: {one_line(text)}"
+        raise ToolFailed(message, details=text)
+    installed = conda_prefix.settle(real, moved)
+    return Linked(files=installed, clobbers=conda_prefix.clobbers(real, installed))
 
 
-def _split_spec(spec: str) -> tuple[str, str]:
-    found = re.match(r"\s*([^\s=<>!~\[,]+)\s*(.*)", spec, re.DOTALL)
-    if found is None:
-        return spec.strip(), ""
-    return found[1], re.sub(r"\s*,\s*", ",", " ".join(found[2].split()))
+def _check_before(
+    packages: Sequence[CondaPackage], folders: Mapping[str, Path], prefix: Path
+) -> None:
+    """Find what would go wrong while linking.
+
+    Raises:
+        StoreError: The prefix is longer than a placeholder in a binary file; all are named.
+        FetchError: A package is not in the cache; its list of files is broken; or it would write
+            through a link that leads out of the prefix.
+    """
+    length = len(os.fsencode(prefix))
+    short: list[str] = []
+    paths: list[tuple[str, str]] = []
+    escaping: dict[str, tuple[str, str]] = {}
+    for package in packages:
+        folder = folders[package.url]
+        if not (folder / "info").is_dir():
+            message = f"{package.filename} is not in the cache {folder.parent}"
+            raise FetchError(message, hint="it was taken away meanwhile: try again")
+        files = files_of(package.filename, folder)
+        short += [
+            f"{package.name} {package.version}: {file.path} has room for"
+            f" {len(file.placeholder.encode())} bytes, the prefix has {length}"
+            for file in files
+            if file.binary and file.placeholder and len(file.placeholder.encode()) < length
+        ]
+        paths += [(package.name, file.path) for file in files]
+        for path, target in escaping_links(folder, files).items():
+            escaping[path] = (package.name, target)
+    if short:
+        message = f"the prefix {prefix} is too long for {short[0]}"
+        raise StoreError(message, hint="use a store with a shorter path", details="\n".join(short))
+    for name, path in paths if escaping else ():
+        for parent in PurePosixPath(path).parents:
+            if str(parent) in escaping:
+                owner, target = escaping[str(parent)]
+                message = f"{name}: {path} would be written to {target}, by a link of {owner}"
+                raise FetchError(message, hint="one of the two packages is hostile or broken")
 
 
-def _merge(rests: Sequence[str]) -> str:
-    unique = sorted(set(rests))
-    if len(unique) == 1:
-        return unique[0]
-    versions: list[str] = []
-    builds: list[str] = []
-    for rest in unique:
-        version, _, build = rest.partition(" ")
-        parts = [f"({version})"] if "|" in version else version.split(",")
-        versions += [part for part in parts if part not in {"", "*"}]
-        builds += [build] if build not in {"", "*"} else []
-    version = ",".join(sorted(set(versions))) or "*"
-    build = max(builds, key=lambda text: (len(text), text), default="")
-    return f"{version} {build}".strip() if build or version != "*" else ""
+def _make_view(
+    view: Path, packages: Sequence[CondaPackage], folders: Mapping[str, Path]
+) -> dict[str, str]:
+    """Show the engine a cache of its own kind: a link and a lock file per package.
+
+    Its entries are named by name, version and build alone, and it takes an entry only if the lock
+    file holds its revision (8 bytes) and the record's SHA-256.
+    """
+    moved: dict[str, str] = {}
+    for package in packages:
+        stem = package.filename.removesuffix(".conda").removesuffix(".tar.bz2")
+        (view / stem).symlink_to(folders[package.url])
+        digest = bytes.fromhex(package.sha256) if package.sha256 else b""
+        (view / f"{stem}.lock").write_bytes((1).to_bytes(8, "big") + digest)
+        moved[str(view / stem)] = str(folders[package.url])
+    return moved
 
 
-def _solve_error(
-    error: Mapping[str, Any], requests: Sequence[SolveRequest], places: addresses.Mirrors
-) -> NoSolution | FetchError | RecipeError:
-    text = str(error["text"])
-    if error["kind"] == "spec":
-        return RecipeError(f"a conda spec cannot be read: {_one_line(text)}")
-    if error["kind"] == "fetch":
-        return _fetch_error(text, requests, places)
-    reason = text.removeprefix("Cannot solve the request because of: ").strip()
-    notes = [note for row in error["names"] if (note := _left_out(row))]
-    return NoSolution(
-        f"conda finds no solution for {error['platform']}",
-        hint="change what the recipe asks for; "
-        "'no candidates' may also mean: excluded by another of its specs",
-        details="\n".join([reason, *notes]),
-    )
-
-
-def _left_out(row: Mapping[str, Any]) -> str | None:
-    if row["offered"] and not row["matching"]:
-        return f"{row['name']}: none of {row['offered']} records matches what is asked"
-    parts = [
-        f"{row[key]} {what}"
-        for key, what in (("late", "not before the cutoff"), ("undated", "without an upload time"))
-        if row[key]
-    ]
-    if not parts:
-        return None
-    return f"{row['name']}: of {row['matching']} records that match, {' and '.join(parts)}"
-
-
-_REASONS = (
-    ("no usable repodata cache", "it is not in the cache"),
-    ("could not find subdir", "404 Not Found"),
-    ("Connection refused", "connection refused"),
-    ("dns error", "the host's name is unknown"),
-    ("certificate", "the server's certificate is not trusted"),
-    ("timed out", "no answer in time"),
-    ("end of file before message length", "the answer was cut short"),
-    ("deserialize", "the answer is not a channel index (a login page?)"),
-    ("decode", "the answer is not a channel index (a login page?)"),
-)
-
-
-def _fetch_error(
-    text: str, requests: Sequence[SolveRequest], places: addresses.Mirrors
-) -> FetchError:
-    found = _URL.search(text)
-    url = addresses.without_login(found[0]) if found else ""
-    status = re.search(r"\((\d{3} [A-Z][A-Za-z ]+)\)", text)
-    reason = next((words for mark, words in _REASONS if mark in text), None)
-    if reason is None or (status and reason != "it is not in the cache"):
-        reason = status[1] if status else _one_line(text.splitlines()[-1])
-    names = {name for request in requests for name in request.channels}
-    channel = _channel_of(url, names, places)
-    offline = reason == "it is not in the cache"
-    return FetchError(
-        f"channel {channel}: {reason}" + (f" ({url})" if url else ""),
-        hint="run it once without --offline"
-        if offline
-        else "check the address, ENVBUILD_CHANNEL_MIRRORS and the proxy settings",
-        details=addresses_hidden(text),
-    )
-
-
-def addresses_hidden(text: str) -> str:
-    """Return a text of the engine's with the logins of all addresses taken out."""
-    return _URL.sub(lambda found: addresses.without_login(found[0]), text)
-
-
-def _channel_of(url: str, names: set[str], places: addresses.Mirrors) -> str:
-    """Return the channel, as the recipe names it, that an address belongs to."""
-    bases: dict[str, str] = {}
-    for name in names:
-        for place in places.places.get(name, ()):
-            bases[place + "/"] = name
-        bases.setdefault(name if "://" in name else f"/{name}/", name)
-    fitting = [base for base in bases if (url.startswith(base) or base in url)]
-    return bases[max(fitting, key=len)] if fitting else ", ".join(sorted(names))
+def _linkable(package: CondaPackage, folder: Path) -> dict[str, Any]:
+    url = package.url if "://" in package.url else Path(package.url).resolve().as_uri()
+    return {
+        "name": package.name,
+        "version": package.version,
+        "build": package.build,
+        "subdir": package.subdir,
+        "file": package.filename,
+        "url": url,
+        "channel": url.rsplit("/", 2)[0],
+        "sha256": package.sha256,
+        "md5": package.md5,
+        "size": package.size,
+        "depends": list(package.depends),
+        "folder": str(folder),
+    }

@@ -22,6 +22,12 @@ async def _solve(request: Request) -> Answer:
     return await solve_all(request)
 
 
+async def _link(request: Request) -> Answer:
+    from envbuild.tools.rattler_link import link_all
+
+    return await link_all(request)
+
+
 async def _canonical(request: Request) -> Answer:
     from envbuild.tools.rattler_solve import canonical
 
@@ -36,6 +42,7 @@ async def _match(request: Request) -> Answer:
 
 _ACTIONS: dict[str, Callable[[Request], Awaitable[Answer]]] = {
     "solve": _solve,
+    "link": _link,
     "canonical": _canonical,
     "match": _match,
 }

@@ -113,7 +113,6 @@ class ChannelServer:
 def _handler(state: ChannelServer) -> type[BaseHTTPRequestHandler]:  # noqa: C901
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
-        timeout: float | None = 20.0
 
         def do_GET(self) -> None:
             self.answer(body=True)

@@ -1,0 +1,75 @@
+"""What linking left in a prefix: records put right, paths that two packages wanted."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from envbuild.tools.files import write_atomic
+
+CLOBBERED = "__clobbers__"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Clobber:
+    """One path that two packages wanted.
+
+    Attributes:
+        path: Relative to the prefix.
+        package: Whose file does not lie there; it lies in `__clobbers__/PACKAGE/PATH`.
+        kept: Whose file lies there; None where nobody's does (a file against a folder).
+    """
+
+    path: str
+    package: str
+    kept: str | None
+
+
+def settle(prefix: Path, moved: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """Put the records in `conda-meta` right, and take away what would surprise.
+
+    They get mode 0644 and name the cache's own folders. The `CACHEDIR.TAG` that py-rattler writes
+    goes: backups leave out folders that have one, and a prefix is no cache.
+
+    Args:
+        prefix: The prefix.
+        moved: Folder as the engine saw it to the folder that it really is.
+
+    Returns:
+        Package name to its installed files, relative to the prefix.
+    """
+    replaced = [(_in_json(old), _in_json(new)) for old, new in moved.items()]
+    installed: dict[str, tuple[str, ...]] = {}
+    for path in sorted((prefix / "conda-meta").glob("*.json")):
+        text = path.read_text(encoding="utf-8")
+        for old, new in replaced:
+            text = text.replace(old, new)
+        record = json.loads(text)
+        installed[record["name"]] = tuple(sorted(record["files"]))
+        write_atomic(path, text if text.endswith("\n") else text + "\n")
+    (prefix / "CACHEDIR.TAG").unlink(missing_ok=True)
+    return installed
+
+
+def clobbers(prefix: Path, installed: Mapping[str, tuple[str, ...]]) -> tuple[Clobber, ...]:
+    """Return every path that two packages wanted, sorted by path."""
+    root = prefix / CLOBBERED
+    lost = [
+        (package.name, str((Path(folder) / name).relative_to(package)))
+        for package in (sorted(root.iterdir()) if root.is_dir() else ())
+        for folder, _, names in os.walk(package)
+        for name in names
+    ]
+    owners = {
+        path: name
+        for name, paths in installed.items()
+        for path in paths
+        if not path.startswith(f"{CLOBBERED}/")
+    }
+    found = [Clobber(path=path, package=package, kept=owners.get(path)) for package, path in lost]
+    return tuple(sorted(found, key=lambda one: (one.path, one.package)))
+
+
+def _in_json(path: str) -> str:
+    return json.dumps(path, ensure_ascii=False)

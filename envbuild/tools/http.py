@@ -1,0 +1,369 @@
+"""HTTP: downloads that are checked while they arrive, ranged reads, retries, proxies, logins."""
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import secrets
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+from urllib.parse import urlsplit
+
+import requests
+from requests.adapters import HTTPAdapter
+from urllib3.exceptions import HTTPError
+from urllib3.util import Retry
+
+from envbuild.access import Access
+from envbuild.errors import FetchError, StoreError
+from envbuild.progress import Progress, Quiet
+from envbuild.tools import addresses
+from envbuild.tools.digests import Digests, check
+
+_CHUNK_BYTES = 1 << 20
+_CONNECT_TIMEOUT_S = 10.0
+_POOL = 8
+_ATTEMPTS = 4
+_RETRY_STATUS = (429, 500, 502, 503, 504)
+_SMALL_BYTES = 64 << 20
+_OK, _PARTIAL = 200, 206
+_LOGIN_STATUS = (401, 403)
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+
+
+class Unreachable(FetchError):
+    """A server does not answer, or not to its end: another mirror may."""
+
+
+class StatusError(Unreachable):
+    """A server answered with a status that is no success.
+
+    Attributes:
+        status: The HTTP status.
+    """
+
+    def __init__(self, message: str, *, status: int, hint: str | None = None) -> None:
+        """Keep the status beside the message."""
+        super().__init__(message, hint=hint)
+        self.status = status
+
+
+@dataclass(kw_only=True, slots=True)
+class _Arriving:
+    """A file while it arrives; it goes on where it was cut."""
+
+    file: IO[bytes]
+    sha256: Any
+    md5: Any | None
+    done: int = 0
+
+    def add(self, chunk: bytes) -> None:
+        self.file.write(chunk)
+        self.sha256.update(chunk)
+        if self.md5 is not None:
+            self.md5.update(chunk)
+        self.done += len(chunk)
+
+    def restart(self) -> None:
+        self.file.seek(0)
+        self.file.truncate()
+        self.sha256 = hashlib.sha256()
+        self.md5 = None if self.md5 is None else hashlib.md5(usedforsecurity=False)
+        self.done = 0
+
+
+class Session:
+    """Requests under one access's settings; may be used from several threads."""
+
+    def __init__(
+        self,
+        access: Access,
+        *,
+        timeout_s: float = 60.0,
+        backoff_s: float = 0.3,
+    ) -> None:
+        """Take every setting from `access`; nothing of the process's environment counts.
+
+        Args:
+            access: Proxies, certificates and the netrc file stand in its environment; logins also
+                in its mirrors' addresses.
+            timeout_s: Seconds without a byte until a server counts as silent.
+            backoff_s: Seconds before the second try; it doubles with each.
+        """
+        self._access = access
+        self._logins = (*addresses.mirrors(access).logins, *addresses.netrc_logins(access))
+        self._timeout = (min(_CONNECT_TIMEOUT_S, timeout_s), timeout_s)
+        self._backoff_s = backoff_s
+        self._waker = threading.Event()
+        self._session = requests.Session()
+        self._session.trust_env = False
+        environment = access.environment
+        self._session.verify = (
+            environment.get("REQUESTS_CA_BUNDLE") or environment.get("SSL_CERT_FILE") or True
+        )
+        retry = Retry(
+            total=_ATTEMPTS - 1,
+            status_forcelist=_RETRY_STATUS,
+            backoff_factor=backoff_s,
+            retry_after_max=30,
+            raise_on_status=False,
+        )
+        adapter = HTTPAdapter(max_retries=retry, pool_connections=_POOL, pool_maxsize=_POOL)
+        self._session.mount("https://", adapter)
+        self._session.mount("http://", adapter)
+
+    def get_text(self, url: str) -> str:
+        """Return what an address has, as UTF-8 text.
+
+        Raises:
+            FetchError: It cannot be had; `StatusError` where the server said why.
+        """
+        return self._whole(url).decode("utf-8", errors="replace")
+
+    def get_json(self, url: str, *, accept: str = "application/json") -> Any:  # noqa: ANN401
+        """Return what an address has, as parsed JSON.
+
+        Raises:
+            FetchError: It cannot be had or is not JSON (a login page).
+        """
+        data = self._whole(url, {"Accept": accept})
+        try:
+            return json.loads(data)
+        except ValueError as error:
+            what = "a web page (of a login?)" if _is_page(data) else "something that is not JSON"
+            message = f"{addresses.without_login(url)}: answered with {what}"
+            raise FetchError(message, hint="check the address and the proxy settings") from error
+
+    def get_size(self, url: str) -> int:
+        """Return how many bytes an address has (HEAD).
+
+        Raises:
+            FetchError: It cannot be had, or the server does not say.
+        """
+        with self._open(url, method="HEAD") as response:
+            length = response.headers.get("Content-Length", "")
+        if not length.isdigit():
+            message = f"{addresses.without_login(url)}: the server does not tell its size"
+            raise FetchError(message)
+        return int(length)
+
+    def get_range(self, url: str, start: int, stop: int | None = None) -> bytes:
+        """Return the bytes from `start` to before `stop`; a negative start counts from the end.
+
+        Raises:
+            FetchError: It cannot be had, or the server sends only whole files, of more than 64 MiB.
+        """
+        last = "" if stop is None else str(stop - 1)
+        wanted = f"bytes={start}-{last}" if start >= 0 else f"bytes={start}"
+        with self._open(url, {"Range": wanted}) as response:
+            if response.status_code == _PARTIAL:
+                return self._read(url, response)
+            if _length(response) is None or (_length(response) or 0) > _SMALL_BYTES:
+                message = f"{addresses.without_login(url)}: the server sends no parts of files"
+                raise FetchError(message)
+            return self._read(url, response)[start:stop]
+
+    def download(
+        self,
+        url: str,
+        to: Path,
+        *,
+        sha256: str | None = None,
+        md5: str | None = None,
+        size: int | None = None,
+        progress: Progress | None = None,
+        what: str | None = None,
+    ) -> Digests:
+        """Write what an address has into a file, which is there only if every check held.
+
+        Digests are computed as the bytes arrive; a transfer that is cut goes on where it was.
+
+        Args:
+            url: http(s) address, with a login or without.
+            to: The file; its folder exists.
+            sha256: Hex digest that it must have, or None.
+            md5: Hex digest that it must have, or None.
+            size: Bytes that it must have, or None.
+            progress: Is told how much has arrived.
+            what: What it is called there; by default the file's name.
+
+        Raises:
+            FetchError: It cannot be had, or is not what it should be.
+            StoreError: There is no room for it.
+        """
+        temporary = to.with_name(f".{to.name}.{secrets.token_hex(4)}")
+        shown = progress or Quiet()
+        try:
+            with temporary.open("w+b") as file:
+                os.fchmod(file.fileno(), 0o644)
+                arriving = _Arriving(
+                    file=file,
+                    sha256=hashlib.sha256(),
+                    md5=hashlib.md5(usedforsecurity=False) if md5 is not None else None,
+                )
+                self._receive(url, arriving, shown, what or to.name)
+            digests = Digests(
+                sha256=arriving.sha256.hexdigest(),
+                md5=None if arriving.md5 is None else arriving.md5.hexdigest(),
+                size=arriving.done,
+            )
+            check(digests, addresses.without_login(url), sha256=sha256, md5=md5, size=size)
+            temporary.replace(to)
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise
+            message = f"{to.parent}: no room for {to.name}"
+            raise StoreError(message, hint="free some space or use another store") from error
+        finally:
+            temporary.unlink(missing_ok=True)
+        return digests
+
+    def _whole(self, url: str, headers: Mapping[str, str] | None = None) -> bytes:
+        with self._open(url, headers) as response:
+            return self._read(url, response)
+
+    def _read(self, url: str, response: requests.Response) -> bytes:
+        try:
+            return response.content
+        except (requests.RequestException, HTTPError) as error:
+            raise _unreachable(url, error) from error
+
+    def _receive(self, url: str, arriving: _Arriving, progress: Progress, what: str) -> None:
+        """Write the body into the file; after a cut or a silence go on from there.
+
+        Raises:
+            FetchError: It was cut too often, or a web page came instead.
+        """
+        for attempt in range(_ATTEMPTS):
+            headers = {"Range": f"bytes={arriving.done}-"} if arriving.done else {}
+            with self._open(url, headers) as response:
+                total = _length(response)
+                if response.status_code == _PARTIAL:
+                    total = None if total is None else total + arriving.done
+                elif arriving.done:
+                    arriving.restart()
+                try:
+                    for chunk in response.iter_content(_CHUNK_BYTES):
+                        if not arriving.done:
+                            _refuse_page(url, response, chunk)
+                        arriving.add(chunk)
+                        progress.amount(what, arriving.done, total)
+                except (requests.RequestException, HTTPError) as error:
+                    if attempt == _ATTEMPTS - 1:
+                        raise _cut(url, arriving.done, total, error) from error
+                else:
+                    return
+            self._waker.wait(self._backoff_s * 2**attempt)
+
+    @contextlib.contextmanager
+    def _open(
+        self, url: str, headers: Mapping[str, str] | None = None, *, method: str = "GET"
+    ) -> Iterator[requests.Response]:
+        """Send a request and yield its answer, which is a success.
+
+        Raises:
+            StatusError: The server says no.
+            FetchError: It cannot be reached, or we are offline.
+        """
+        bare, own = addresses.split_login(url)
+        if self._access.offline:
+            message = f"{bare}: not in the cache"
+            raise FetchError(message, hint="run it once without --offline")
+        login = own or addresses.login_for(bare, self._logins)
+        sent = {"Accept-Encoding": "identity", "User-Agent": "envbuild", **(headers or {})}
+        if login is not None:
+            sent["Authorization"] = login.header
+        try:
+            response = self._session.request(
+                method,
+                bare,
+                headers=sent,
+                proxies=self._proxies(bare),
+                timeout=self._timeout,
+                stream=True,
+                allow_redirects=True,
+            )
+        except (requests.RequestException, HTTPError, OSError) as error:
+            raise _unreachable(bare, error) from error
+        with response:
+            if response.status_code not in (_OK, _PARTIAL):
+                raise _status_error(bare, response)
+            yield response
+
+    def _proxies(self, url: str) -> dict[str, str]:
+        """Return the proxy for an address, as the variables of the access say."""
+        environment = self._access.environment
+        parts = urlsplit(url)
+        direct = environment.get("no_proxy") or environment.get("NO_PROXY") or ""
+        if addresses.bypasses_proxy(parts.hostname or "", direct):
+            return {}
+        for name in (f"{parts.scheme}_proxy", "all_proxy"):
+            proxy = environment.get(name) or environment.get(name.upper())
+            if proxy:
+                return {parts.scheme: proxy}
+        return {}
+
+
+def _length(response: requests.Response) -> int | None:
+    text = response.headers.get("Content-Length", "")
+    return int(text) if text.isdigit() else None
+
+
+def _is_page(start: bytes) -> bool:
+    return start.lstrip()[:5].lower() in (b"<!doc", b"<html")
+
+
+def _refuse_page(url: str, response: requests.Response, chunk: bytes) -> None:
+    if _is_page(chunk):
+        kind = response.headers.get("Content-Type", "no content type")
+        message = (
+            f"{addresses.without_login(url)}: a web page came instead of the file ({kind};"
+            " a login page?)"
+        )
+        raise FetchError(message, hint="check the address, the proxy settings and the login")
+
+
+def _status_error(url: str, response: requests.Response) -> StatusError:
+    status = response.status_code
+    hint = "check the address; the file may be gone from there"
+    if status in _LOGIN_STATUS:
+        hint = "put a login into the mirror's address, or into a netrc file"
+    elif status in _RETRY_STATUS:
+        hint = "the server has trouble: try again later"
+    final = addresses.without_login(response.url)
+    moved = "" if final == url else f" (sent on to {final})"
+    message = f"{url}: {status} {response.reason}{moved}"
+    return StatusError(message, status=status, hint=hint)
+
+
+def _unreachable(url: str, error: Exception) -> Unreachable:
+    message = f"{addresses.without_login(url)}: {_reason(error)}"
+    return Unreachable(message, hint="check the network, the proxy settings and the certificates")
+
+
+def _cut(url: str, done: int, total: int | None, error: Exception) -> Unreachable:
+    expected = "" if total is None else f" of {total}"
+    message = (
+        f"{addresses.without_login(url)}: cut short after {done}{expected} bytes ({_reason(error)})"
+    )
+    return Unreachable(message, hint="try again; what has been fetched stays in the cache")
+
+
+def _reason(error: BaseException) -> str:
+    """Return the innermost cause in words, without addresses (which may hold a login)."""
+    text = str(error)
+    known = (
+        ("CERTIFICATE_VERIFY_FAILED", "the server's certificate is not trusted"),
+        ("NameResolutionError", "the host's name is unknown"),
+        ("Connection refused", "connection refused"),
+        ("ProxyError", "the proxy does not answer"),
+        ("timed out", "no answer in time"),
+        ("IncompleteRead", "the connection was closed"),
+        ("too many", "the server asks for too many redirects or fails again and again"),
+        ("Invalid URL", "not an address"),
+    )
+    return next((words for mark, words in known if mark in text), type(error).__name__)

@@ -1,0 +1,51 @@
+"""Starting the worker process that loads py-rattler, and taking its answer."""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from envbuild.access import Access
+from envbuild.errors import ToolFailed
+from envbuild.tools.rattler_errors import one_line
+from envbuild.tools.run import Runner, base_environment
+
+
+def work(
+    request: Mapping[str, Any],
+    *,
+    access: Access,
+    runner: Runner,
+    timeout_s: float,
+    keep: Sequence[int] = (),
+) -> dict[str, Any]:
+    """Let a worker act and return its answer.
+
+    Raises:
+        ToolFailed: It ended without an answer (an abort, a panic).
+        ToolTimedOut: It did not end in time.
+    """
+    argv = (sys.executable, "-I", "-m", "envbuild.tools.rattler_worker")
+    completed = runner(
+        argv,
+        env=base_environment() | dict(access.environment),
+        stdin=json.dumps(request),
+        timeout_s=timeout_s,
+        check=False,
+        keep=keep,
+    )
+    tail = completed.stderr.strip()[-4000:]
+    if completed.status != 0:
+        how = f"signal {-completed.status}" if completed.status < 0 else f"{completed.status}"
+        message = f"the conda engine (py-rattler) ended with {how}"
+        raise ToolFailed(message, argv=argv, status=completed.status, details=tail)
+    try:
+        answer: dict[str, Any] = json.loads(completed.stdout)
+    except ValueError as error:
+        message = "the conda engine (py-rattler) gave no answer"
+        raise ToolFailed(message, argv=argv, status=0, details=tail) from error
+    failure = answer.get("error", {})
+    if failure.get("kind") == "failed":
+        message = f"the conda engine (py-rattler) failed: {one_line(failure['text'])}"
+        raise ToolFailed(message, argv=argv, status=0, details=tail)
+    return answer
