@@ -119,6 +119,7 @@ def discard(generation: Generation) -> None:
     try:
         generation.manifest.unlink(missing_ok=True)
         files.remove_tree(generation.prefix)
+        (generation.place.logs / f"{generation.identifier}.log").unlink(missing_ok=True)
     except NotADirectoryError:
         files.remove_tree(generation.prefix)
     except OSError as error:
@@ -252,6 +253,8 @@ def _clear(place: Place) -> tuple[Path, ...]:
     with contextlib.suppress(OSError):  # not empty: something that is not ours lies there
         place.generations.rmdir()
     place.history.unlink(missing_ok=True)
+    if not place.logs.is_symlink() and place.logs.is_dir():
+        files.remove_tree(place.logs)
     left = tuple(path for path in sorted(place.root.iterdir()) if path != place.lock)
     if not left:
         place.lock.unlink(missing_ok=True)

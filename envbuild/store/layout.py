@@ -7,6 +7,7 @@
     STORE/envs/NAME/current -> generations/ID  a relative link
     STORE/envs/NAME/history.jsonl              who moved `current`, when, from, to
     STORE/envs/NAME/lock                       held while the environment changes
+    STORE/envs/NAME/logs/ID.log                what the programs of a build printed
     STORE/by-name/NAME -> ../envs/NAME/current what conda, VS Code and Jupyter see
     STORE/cache/{pkgs,uv,metadata,host}        caches, hard-linked into generations
     STORE/ledger.sqlite                        what was hashed and has not changed since
@@ -125,6 +126,11 @@ class Place:
     def lock(self) -> Path:
         """Held while the environment changes."""
         return self.root / "lock"
+
+    @property
+    def logs(self) -> Path:
+        """What the programs of builds printed, a file per generation; outlives a failed build."""
+        return self.root / "logs"
 
     @property
     def by_name(self) -> Path:
