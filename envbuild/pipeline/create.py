@@ -121,7 +121,7 @@ def _new_order(
     inputs = Inputs(recipe=(), lock=()) if ask.frozen else read_inputs(paths, locks)
     lock = files.read(folder)
     progress.step("checking that the lock answers the recipe")
-    findings = _unchecked(ask) if ask.frozen else _answered(lock, loaded, access=access)
+    findings = _unchecked(ask) if ask.frozen else _answered(lock, loaded)
     order = make_order(loaded, lock, ask.platform, inputs=inputs, findings=findings)
     if not ask.frozen and order.environment_digest:
         orders.keep(store, paths[0], locks, order)
@@ -165,7 +165,7 @@ def _unchecked(ask: Ask) -> Findings:
     )
 
 
-def _answered(lock: Lock, loaded: LoadedRecipe, *, access: Access) -> Findings:
+def _answered(lock: Lock, loaded: LoadedRecipe) -> Findings:
     """Return what a lock's check says.
 
     Raises:
