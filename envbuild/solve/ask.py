@@ -1,7 +1,7 @@
 """Asking uv: each package from its own index, and a refusal in the recipe's own words."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from urllib.parse import quote, urlsplit, urlunsplit
@@ -31,11 +31,13 @@ class Answered:
 
     Attributes:
         releases: The distributions.
+        homes: The index that each came from, by name.
         rooted: Names that were asked for only to bind them to their index.
         yanked: Name, version and reason of every yanked release.
     """
 
     releases: tuple[Release, ...]
+    homes: Mapping[str, Source]
     rooted: frozenset[str]
     yanked: tuple[tuple[str, str, str], ...]
 
@@ -83,14 +85,22 @@ def _address(name: str, url: str, access: Access) -> str:
     return urlunsplit(parts._replace(netloc=f"{login}@{parts.netloc}"))
 
 
-def source_of(release: Release, known: Sequence[Source]) -> Source:
-    """Return the index that a release comes from; an unknown address is the default index."""
-    for source in known:
-        if source.name is None or source.url is None or release.index is None:
+def source_of(name: str, address: str | None, known: Sequence[Source]) -> Source:
+    """Return the index that a distribution came from.
+
+    Args:
+        name: Its normalized name.
+        address: What uv says of it; None where there is no index but the default one.
+        known: The indexes, the default one first. Two of them may have one address: then it is
+            the one that the name is listed for.
+    """
+    default, *named = known
+    for source in sorted(named, key=lambda source: name not in source.packages):
+        if source.url is None or address is None or _bare(source.url) != _bare(address):
             continue
-        if _bare(source.url) == _bare(release.index):
+        if name in source.packages or _bare(default.url or "") != _bare(address):
             return source
-    return known[0]
+    return default
 
 
 def ask(
@@ -125,15 +135,16 @@ def ask(
             rooted = everything
             continue
         found = releases(answer.pylock)
+        homes = {
+            name: source_of(name, answer.indexes.get((name, version)), question.sources)
+            for name, version in ((release.name, release.version) for release in found)
+        }
         strays = frozenset(
-            release.name
-            for release in found
-            if release.name in owner
-            and source_of(release, question.sources) is not owner[release.name]
+            name for name, home in homes.items() if name in owner and home is not owner[name]
         )
         if strays <= rooted:
             _check_homes(strays, owner)
-            return Answered(releases=found, rooted=rooted, yanked=answer.yanked)
+            return Answered(releases=found, homes=homes, rooted=rooted, yanked=answer.yanked)
         rooted |= strays
 
 

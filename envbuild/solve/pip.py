@@ -2,7 +2,7 @@
 
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -79,7 +79,7 @@ def solve(  # noqa: PLR0913 - what a solve depends on
         answered = ask.ask(
             question, needs, loaded, solve=lambda one: _compile(one, access, uv_cache)
         )
-    lines = _lines(answered.releases, python, target, known)
+    lines = _lines(answered.releases, python, target, answered.homes)
     around = Around(
         needs=needs,
         pairs=((python, platform),),
@@ -141,7 +141,7 @@ def solve_universal(
     found = [*(one.marker for one in answered.releases)]
     found += [str(one.requirement.marker) for one in needs if one.requirement.marker]
     versions = markers.points([marker for marker in found if marker], range_)
-    lines = _universal_lines(answered.releases, versions, targets, known)
+    lines = _universal_lines(answered.releases, versions, targets, answered.homes)
     around = Around(
         needs=needs,
         pairs=[(version, target.platform) for target in targets for version in versions],
@@ -168,18 +168,14 @@ def _python(conda: Sequence[CondaPackage]) -> Version:
     raise NoSolution(message, hint="add `python: 3.11` to the recipe")
 
 
-def _pins(prefer: Iterable[PipPackage], upgrade: Upgrade) -> list[tuple[str, str, str | None]]:
+def _pins(prefer: Iterable[PipPackage], upgrade: Upgrade) -> list[PipPackage]:
     """Return what of the old half has to stay where it can."""
     moving = {canonicalize_name(name) for name in upgrade.packages}
-    return [
-        (one.name, one.version, one.marker)
-        for one in prefer
-        if not upgrade.everything and one.name not in moving
-    ]
+    return [one for one in prefer if not upgrade.everything and one.name not in moving]
 
 
 def _lines(
-    releases: Sequence[Release], python: Version, target: Target, known: Sequence[Source]
+    releases: Sequence[Release], python: Version, target: Target, homes: Mapping[str, Source]
 ) -> list[Line]:
     """Return a line per release for one Python and platform."""
     lines: list[Line] = []
@@ -195,7 +191,7 @@ def _lines(
                 marker=None,
                 pairs=((python, target.platform),),
                 wheels=wheels,
-                source=ask.source_of(release, known),
+                source=homes[release.name],
             )
         )
     _refuse(missing)
@@ -206,7 +202,7 @@ def _universal_lines(
     releases: Sequence[Release],
     versions: Sequence[Version],
     targets: Sequence[Target],
-    known: Sequence[Source],
+    homes: Mapping[str, Source],
 ) -> list[Line]:
     """Return a line per release that any Python and platform of the recipe reaches."""
     platforms = [target.platform for target in targets]
@@ -238,7 +234,7 @@ def _universal_lines(
                     marker=reach.marker,
                     pairs=reach.pairs,
                     wheels=tuple(wheels.values()),
-                    source=ask.source_of(release, known),
+                    source=homes[release.name],
                 )
             )
     _refuse(missing)

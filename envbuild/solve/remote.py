@@ -6,15 +6,13 @@ import threading
 import zipfile
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 from envbuild.access import Access
 from envbuild.errors import FetchError
 from envbuild.solve.metadata import Reader
 from envbuild.solve.wheels import Wheel
-from envbuild.tools.addresses import split_login
 from envbuild.tools.uv_question import Source
 
 if TYPE_CHECKING:
@@ -37,11 +35,14 @@ def metadata_reader(access: Access, sources: Sequence[Source]) -> Reader:
     def read(wheel: Wheel) -> str:
         with lock:
             if not session:
-                session.append(_session(access, sources))
-        place = urlsplit(wheel.url).netloc
+                from envbuild.tools.http import Session
+
+                session.append(Session(access))
+        url = with_login(wheel.url, sources)
+        place = urlsplit(url).netloc
         if has_sidecars.get(place, True):
             try:
-                text = session[0].get_text(f"{wheel.url}.metadata")
+                text = session[0].get_text(f"{url}.metadata")
             except FetchError as error:
                 if not _NO_FILE_STATUS <= getattr(error, "status", 0) < _SERVER_STATUS:
                     raise
@@ -49,25 +50,23 @@ def metadata_reader(access: Access, sources: Sequence[Source]) -> Reader:
             else:
                 has_sidecars[place] = True
                 return text
-        return metadata_in(wheel, session[0])
+        return metadata_in(wheel, url, session[0])
 
     return read
 
 
-def _session(access: Access, sources: Sequence[Source]) -> "Session":
-    """Return a session with the indexes' logins, which count for their hosts' files too."""
-    from envbuild.tools.http import Session
-
-    logins = []
+def with_login(url: str, sources: Sequence[Source]) -> str:
+    """Return a file's address with the login of an index on the same host, if that has one."""
+    parts = urlsplit(url)
     for source in sources:
-        login = split_login(source.url)[1] if source.url else None
-        if login is not None:
-            parts = urlsplit(login.address)
-            logins.append(replace(login, address=f"{parts.scheme}://{parts.netloc}"))
-    return Session(access, logins=tuple(logins))
+        known = urlsplit(source.url or "")
+        login, _, host = known.netloc.rpartition("@")
+        if login and (known.scheme, host) == (parts.scheme, parts.netloc):
+            return urlunsplit(parts._replace(netloc=known.netloc))
+    return url
 
 
-def metadata_in(wheel: Wheel, session: "Session") -> str:
+def metadata_in(wheel: Wheel, url: str, session: "Session") -> str:
     """Return a wheel's METADATA, read from its zip in ranges.
 
     Raises:
@@ -75,12 +74,10 @@ def metadata_in(wheel: Wheel, session: "Session") -> str:
     """
 
     def read(start: int, stop: int) -> bytes:
-        return session.get_range(wheel.url, start, stop)
+        return session.get_range(url, start, stop)
 
     try:
-        with zipfile.ZipFile(
-            RangedFile(read, wheel.size or session.get_size(wheel.url))
-        ) as archive:
+        with zipfile.ZipFile(RangedFile(read, wheel.size or session.get_size(url))) as archive:
             names = [name for name in archive.namelist() if _METADATA.fullmatch(name)]
             if len(names) == 1:
                 return archive.read(names[0]).decode(errors="replace")

@@ -45,14 +45,12 @@ class Release:
         name: Normalized name.
         version: Version text.
         marker: When it is needed, in a universal answer.
-        index: Address of the index it came from, None if uv does not say.
         wheels: All wheels that uv names.
     """
 
     name: str
     version: str
     marker: str | None
-    index: str | None
     wheels: tuple[Wheel, ...]
 
 
@@ -74,7 +72,6 @@ def _release(row: Mapping[str, Any]) -> Release:
         name=name,
         version=str(row["version"]),
         marker=row.get("marker"),
-        index=row.get("index"),
         wheels=tuple(_wheel(wheel) for wheel in row.get("wheels", ())),
     )
 

@@ -6,13 +6,14 @@ setting, no folder and no project around us can change a result.
 
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 
 from envbuild.access import Access
-from envbuild.errors import FetchError, ToolMissing
+from envbuild.errors import FetchError, ToolFailed, ToolMissing
 from envbuild.packages import PipPackage
 from envbuild.target import Target
 from envbuild.tools import run as runner
@@ -23,12 +24,16 @@ from envbuild.tools.uv_question import (
     index_tables,
     instant,
     options,
+    pins,
     platform_name,
     requirements_text,
 )
 
 _YANKED = re.compile(
     r"^warning: `([^`=]+)==([^`]+)` is yanked(?: \(reason: \"(.*)\"\))?", re.MULTILINE
+)
+_FROM = re.compile(
+    r"^(?P<name>[a-z0-9-]+)==(?P<version>[^\s;]+).*\n\s+# from (?P<url>\S+)$", re.MULTILINE
 )
 
 
@@ -72,9 +77,12 @@ class Answer:
         pylock: Text of a `pylock.toml`.
         yanked: Name, version and reason of every yanked release in it.
         undated: Names of files that were left out because the index gives no upload time.
+        indexes: Address of the index of each release, by name and version; empty where there is
+            no index but the default one.
     """
 
     pylock: str
+    indexes: Mapping[tuple[str, str], str] = field(default_factory=dict)
     yanked: tuple[tuple[str, str, str], ...] = ()
     undated: tuple[str, ...] = ()
 
@@ -110,17 +118,48 @@ def compile_lock(question: Question, engine: Engine) -> Answer:
         folder = Path(name)
         argv = [*_command("compile", folder, question.sources, engine)]
         argv += ["--python", f"{engine.python}", "--python-version", question.python]
-        argv += ["--format", "pylock.toml", "--only-binary", ":all:"]
-        argv += ["--no-header", "--exclude-newer", instant(question.cutoff)]
+        argv += ["--only-binary", ":all:", "--exclude-newer", instant(question.cutoff)]
         argv += options(question, folder)
-        done = engine(argv, folder)
-    if done.status == 0:
-        yanked = ((found[1], found[2], found[3] or "") for found in _YANKED.finditer(done.stderr))
-        return Answer(pylock=done.stdout, yanked=tuple(yanked), undated=undated_files(done.stderr))
-    problem = failure(done, question.sources)
-    if files := undated_files(done.stderr):
-        raise Undated(files, details=problem.details)
-    raise problem
+        done = engine([*argv, "--format", "pylock.toml", *pins(question, folder)], folder)
+        if done.status:
+            problem = failure(done, question.sources)
+            if files := undated_files(done.stderr):
+                raise Undated(files, details=problem.details)
+            raise problem
+        several = any(source.name is not None for source in question.sources)
+        indexes = _indexes(argv, folder, done.stdout, engine) if several else {}
+    yanked = ((found[1], found[2], found[3] or "") for found in _YANKED.finditer(done.stderr))
+    return Answer(
+        pylock=done.stdout,
+        yanked=tuple(yanked),
+        undated=undated_files(done.stderr),
+        indexes=indexes,
+    )
+
+
+def _indexes(
+    argv: Sequence[str], folder: Path, pylock: str, engine: Engine
+) -> dict[tuple[str, str], str]:
+    """Return which index each release came from: uv says it only beside a requirements file.
+
+    The same question, with the answer as what to keep, needs no network.
+
+    Raises:
+        ToolFailed: uv answers otherwise than just before.
+    """
+    chosen = [(row["name"], row["version"]) for row in tomllib.loads(pylock).get("packages", ())]
+    kept = "".join(f"{name}=={version}\n" for name, version in chosen)
+    (folder / "kept.txt").write_text(kept, encoding="utf-8")
+    words = ["--offline"] if "--offline" not in argv else []
+    words += ["--format", "requirements.txt", "--no-header", "--output-file", "kept.txt"]
+    done = engine([*argv, *words, "--no-annotate", "--emit-index-annotation"], folder)
+    found = {
+        (match["name"], match["version"]): match["url"] for match in _FROM.finditer(done.stdout)
+    }
+    if done.status or found.keys() != set(chosen):
+        message = "uv did not say which index each package comes from"
+        raise ToolFailed(message, argv=done.argv, status=done.status)
+    return found
 
 
 def install(
@@ -181,6 +220,24 @@ def prefetch(
         words = ["--target", name, "--python", f"{engine.python}"]
         words += ["--python-version", python_version, "--python-platform", platform_name(target)]
         _install(packages, [*words, "--link-mode", "hardlink"], engine, sources)
+
+
+def evict(names: Sequence[str], engine: Engine) -> None:
+    """Remove distributions from the cache; what is linked elsewhere stays.
+
+    Args:
+        names: Normalized names.
+        engine: How uv is run.
+
+    Raises:
+        ToolFailed: uv failed.
+        ToolMissing: uv is not installed.
+    """
+    argv = [f"{binary()}", "cache", "clean", *names, "--no-config", "--color", "never"]
+    argv += ["--cache-dir", f"{engine.cache.absolute()}"]
+    done = engine(argv, Path("/"))
+    if done.status:
+        raise failure(done, [Source(name=None, url=None)])
 
 
 def _install(

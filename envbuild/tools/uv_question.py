@@ -9,10 +9,14 @@ from typing import Literal
 
 from envbuild.packages import PipPackage
 from envbuild.target import MACHINES, Target
+from envbuild.tools.addresses import without_login
 
 DEFAULT_INDEX = "the default index"
 
 _GLIBC_MINORS = (17, 28, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40)
+
+_FOR_EVER = "max-age=365000000, immutable"
+"""What uv assumes of PyPI's files, without which it asks a mirror for each of them again."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,7 +58,7 @@ class Question:
         constraints: A constraints file's text.
         find_links: Folder with stand-in wheels, or None.
         not_emitted: Names left out of the answer.
-        pins: Name, version and marker (or None) of what is to stay where it can.
+        pins: Old packages, whose versions are to stay where they can.
     """
 
     requirements: Sequence[str]
@@ -67,7 +71,7 @@ class Question:
     constraints: str = ""
     find_links: Path | None = None
     not_emitted: Sequence[str] = ()
-    pins: Sequence[tuple[str, str, str | None]] = ()
+    pins: Sequence[PipPackage] = ()
 
 
 def platform_name(target: Target) -> str:
@@ -96,22 +100,30 @@ def options(question: Question, folder: Path) -> list[str]:
         words += ["--find-links", f"{question.find_links}"]
     for name in question.not_emitted:
         words += ["--no-emit-package", name]
-    if question.pins:
-        (folder / "pylock.toml").write_text(_old_lock(question.pins), encoding="utf-8")
-        words += ["--output-file", "pylock.toml"]
     (folder / "recipe").mkdir()
     project = folder / "recipe" / "pyproject.toml"
     project.write_text(_project(question), encoding="utf-8")
     return [*words, f"{project.relative_to(folder)}"]
 
 
-def _old_lock(pins: Iterable[tuple[str, str, str | None]]) -> str:
-    """Return a `pylock.toml` from which uv takes the versions to keep."""
+def pins(question: Question, folder: Path) -> list[str]:
+    """Write a `pylock.toml` from which uv takes the versions to keep, and return the option."""
+    if not question.pins:
+        return []
+    addresses = {source.name: source.url for source in question.sources}
     text = 'lock-version = "1.0"\ncreated-by = "envbuild"\n'
-    for name, version, marker in pins:
-        text += f"[[packages]]\nname = {_quoted(name)}\nversion = {_quoted(version)}\n"
-        text += f"marker = {_quoted(marker)}\n" if marker else ""
-    return text
+    for package in question.pins:
+        index = None if package.index is None else addresses.get(package.index)
+        rows = {
+            "name": package.name,
+            "version": package.version,
+            "marker": package.marker,
+            "index": None if index is None else without_login(index),
+        }
+        text += "[[packages]]\n"
+        text += "".join(f"{key} = {_quoted(value)}\n" for key, value in rows.items() if value)
+    (folder / "pylock.toml").write_text(text, encoding="utf-8")
+    return ["--output-file", "pylock.toml"]
 
 
 def _project(question: Question) -> str:
@@ -134,12 +146,16 @@ def _project(question: Question) -> str:
 
 
 def index_tables(sources: Sequence[Source], *, key: str = "index") -> str:
-    """Return the indexes as TOML tables, for a `uv.toml` or (another key) a `pyproject.toml`."""
+    """Return the indexes as TOML tables, for a `uv.toml` or (another key) a `pyproject.toml`.
+
+    The default index is last: of two with one address, uv takes the first one's cutoff.
+    """
     text = ""
-    for source in sources:
+    for source in sorted(sources, key=lambda source: source.name is None):
         if source.url is None:
             continue
         text += f"[[{key}]]\nurl = {_quoted(source.url)}\n"
+        text += f"cache-control = {{ files = {_quoted(_FOR_EVER)} }}\n"
         text += "default = true\n" if source.name is None else "explicit = true\n"
         if source.name is not None:
             text += f"name = {_quoted(source.name)}\n"
