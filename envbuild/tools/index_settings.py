@@ -1,4 +1,4 @@
-"""Where the user's own settings say that channels and the default PyPI index are, and how to get out.
+"""Where the user's settings say that channels and the default index are, and how to get out.
 
 uv and pip differ in what they read; here it is read once and told to each engine in its words. Of
 uv's and pip's settings only the default index's address counts: anything else would make a lock
@@ -67,8 +67,9 @@ def default_index(
         if url := environ.get(variable, "").strip():
             return _NAMED_URL.sub("", url, count=1)
     for path in _uv_files(environ, home, root):
-        if url := _uv_index(path):
-            return url
+        told = _uv_index(path)
+        if told is not None:
+            return told
     if url := environ.get("PIP_INDEX_URL", "").strip():
         return url
     last = None
