@@ -31,7 +31,7 @@ __all__ = [
 
 _NAME = re.compile(r"python3(\.\d+)?")
 _PATCHES = range(100)
-_BARE = re.compile(r"\d+(\.\d+)*")
+_BARE = re.compile(r"(\d+(?:\.\d+)*)(?:\.\*)?")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -120,7 +120,8 @@ def version_range(text: str) -> SpecifierSet:
         RecipeError: It is none.
     """
     try:
-        return SpecifierSet(f"=={text}.*" if _BARE.fullmatch(text) else text)
+        bare = _BARE.fullmatch(text)
+        return SpecifierSet(f"=={bare[1]}.*" if bare else text)
     except InvalidSpecifier as error:
         message = f"python: {text!r} is not a range of versions"
         raise RecipeError(message, where="python", hint="write it like >=3.11,<3.15") from error
