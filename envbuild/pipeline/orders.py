@@ -1,20 +1,166 @@
-"""From a recipe and its lock to an `Order`."""
+"""From a recipe and its lock to an `Order`, checked; made where there is no lock."""
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
-from envbuild.errors import LockError
-from envbuild.findings import Findings
-from envbuild.lock.digest import environment_digest
+from envbuild.access import Access
+from envbuild.channel import host
+from envbuild.errors import LockError, Refused
+from envbuild.findings import Finding, Findings, Severity, errors_of
+from envbuild.lock import files
+from envbuild.lock.digest import applying, environment_digest
 from envbuild.lock.model import Lock
 from envbuild.pipeline.allow import allowed
-from envbuild.recipe.load import LoadedRecipe
-from envbuild.store import needs
-from envbuild.store.layout import STORE_FORMAT
-from envbuild.store.manifest import Inputs
+from envbuild.pipeline.ask import Ask
+from envbuild.pipeline.lock import LockOptions, check_lock, make_lock, write_lock
+from envbuild.progress import Progress
+from envbuild.recipe.load import LoadedRecipe, load
+from envbuild.store import manifest as manifests
+from envbuild.store import needs, noop, orders, present
+from envbuild.store.create import Host
+from envbuild.store.layout import STORE_FORMAT, Place, Store
+from envbuild.store.manifest import Inputs, Interpreter
 from envbuild.store.order import Order, OrderIndex
 from envbuild.target import Platform
+
+
+def new_order(
+    ask: Ask, *, store: Store, access: Access, now: datetime, progress: Progress
+) -> tuple[Order, Host | None]:
+    """Read recipe and lock, and make the lock where there is none; choose the host's Python.
+
+    Args:
+        ask: What is asked.
+        store: The store.
+        access: How the network is reached.
+        now: The instant (UTC).
+        progress: Who is told.
+
+    Raises:
+        RecipeError: The recipe is wrong or there is none.
+        LockError: There is no lock under locked or frozen, it is damaged, or not for this platform.
+        Refused: The lock does not answer its recipe, or cannot be made as the recipe is.
+        EnvbuildError: As `pipeline.lock.make_lock` and `channel.host.choose` raise it.
+    """
+    loaded = load(ask.name, ask.recipe_folders)
+    said: Findings = ()
+    folder = ask.lock_folder
+    if folder is None:
+        folder, said = _lock(ask, loaded, store=store, access=access, now=now, progress=progress)
+    locks = noop.lock_files(folder, ask.platform)
+    paths = [source.path for source in loaded.sources]
+    inputs = Inputs(recipe=(), lock=()) if ask.frozen else read_inputs(paths, locks)
+    lock = files.read(folder)
+    progress.step("checking that the lock answers the recipe")
+    findings = _unchecked(ask) if ask.frozen else _answered(lock, loaded)
+    order = make_order(loaded, lock, ask.platform, inputs=inputs, findings=findings)
+    if not ask.frozen and order.environment_digest:
+        orders.keep(store, paths[0], locks, order)
+    order = replace(order, findings=(*said, *order.findings))
+    if lock.host_python is None:
+        return order, None
+    progress.step("choosing the machine's Python")
+    return _on_host(order, lock, ask, store.place(order.name))
+
+
+def _lock(
+    ask: Ask,
+    loaded: LoadedRecipe,
+    *,
+    store: Store,
+    access: Access,
+    now: datetime,
+    progress: Progress,
+) -> tuple[Path, Findings]:
+    """Make the lock of a recipe that has none; return its folder and what was said."""
+    name = loaded.recipe.name
+    if ask.locked or ask.frozen:
+        option = "--locked" if ask.locked else "--frozen"
+        message = f"{name} has no lock, and {option} forbids to make one"
+        raise LockError(message, source=name, hint=f"envbuild lock {name}")
+    options = LockOptions(exclude_newer=ask.exclude_newer)
+    result = make_lock(loaded, options, access=access, store=store, now=now, progress=progress)
+    if errors := errors_of(result.findings):
+        message = f"{name} cannot be locked as it is"
+        raise Refused(message, hint=f"envbuild lock {name}", details=_lines(errors))
+    write_lock(result.lock, ask.lock_output / name)
+    return ask.lock_output / name, result.findings
+
+
+def _unchecked(ask: Ask) -> Findings:
+    return (
+        Finding(
+            code="lock-not-checked",
+            severity=Severity.WARNING,
+            where=f"{ask.lock_folder}",
+            what="the lock was taken as it is: --frozen",
+            why="it may not answer the recipe",
+            hint=f"envbuild lock --check {ask.name}",
+        ),
+    )
+
+
+def _answered(lock: Lock, loaded: LoadedRecipe) -> Findings:
+    """Return what a lock's check says.
+
+    Raises:
+        Refused: The lock does not answer its recipe.
+    """
+    findings = check_lock(lock, loaded)
+    if errors := errors_of(findings):
+        name = loaded.recipe.name
+        message = f"the lock of {name} does not answer its recipe"
+        raise Refused(message, hint=f"envbuild lock {name}", details=_lines(errors))
+    return findings
+
+
+def _lines(findings: Findings) -> str:
+    return "\n".join(f"{one.where}: {one.what} [{one.code}]" for one in findings)
+
+
+def _on_host(order: Order, lock: Lock, ask: Ask, place: Place) -> tuple[Order, Host]:
+    """Choose the interpreter; with it the markers and the environment digest are known."""
+    python = host.choose(order.host_python or "", _wish(ask, place))
+    digest = host.digest(python)
+    interpreter = Interpreter(
+        path=str(python.path),
+        version=python.version,
+        digest=digest,
+        stamps=noop.stamps(host.watched(python)),
+    )
+    environment = environment_digest(
+        lock,
+        ask.platform,
+        interpreter=digest,
+        python=python.version,
+        store_format=STORE_FORMAT,
+    )
+    before = present.current(place)
+    changed: Findings = ()
+    if before is not None and present.complete(before):
+        old = manifests.read(before).interpreter
+        if old is not None and old.digest != digest:
+            changed = host.changed(old.path, old.digest, python)
+    order = replace(
+        order,
+        environment_digest=environment,
+        pip=applying(order.pip, ask.platform, python=python.version),
+        findings=(*order.findings, *changed),
+    )
+    return order, Host(python=python, interpreter=interpreter)
+
+
+def _wish(ask: Ask, place: Place) -> host.Wish:
+    return host.Wish(
+        option=ask.pythons.option,
+        variable=ask.pythons.variable,
+        channels=place.store.channels,
+        running=ask.pythons.running,
+        search=ask.pythons.search,
+    )
 
 
 def make_order(

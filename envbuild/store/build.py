@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from envbuild.access import Access
-from envbuild.channel.host import HostPython
 from envbuild.errors import FetchError, Refused, StoreError, ToolError
 from envbuild.findings import Finding, Findings, errors_of
 from envbuild.packages import CondaPackage
@@ -37,6 +37,9 @@ from envbuild.tools.files import make_folder, remove_tree, write_atomic
 from envbuild.tools.hashing import hash_files
 from envbuild.tools.run import base_environment
 
+if TYPE_CHECKING:
+    from envbuild.channel.host import HostPython
+
 _ATTEMPTS = 2
 
 
@@ -60,7 +63,7 @@ class Build:
     order: Order
     generation: Generation
     python_version: str | None
-    host_python: HostPython | None
+    host_python: "HostPython | None"
     interpreter: Interpreter | None
     compiled: bool
     access: Access

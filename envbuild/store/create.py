@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from envbuild.access import Access
-from envbuild.channel.host import HostPython
 from envbuild.errors import LockError, StoreError
 from envbuild.progress import Progress
 from envbuild.store import history, integrate, needs, present
@@ -19,6 +19,9 @@ from envbuild.store.layout import Generation, Place, Store
 from envbuild.store.manifest import Interpreter, Manifest
 from envbuild.store.order import Order
 from envbuild.tools import files
+
+if TYPE_CHECKING:
+    from envbuild.channel.host import HostPython
 
 _AT_ONCE_S = 0.5
 _PATIENCE_S = 3600.0
@@ -51,7 +54,7 @@ class Host:
         interpreter: What the manifest keeps of it.
     """
 
-    python: HostPython
+    python: "HostPython"
     interpreter: Interpreter
 
 

@@ -10,23 +10,25 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from packaging.utils import canonicalize_name
-
-from envbuild.channel import host
 from envbuild.errors import Refused
 from envbuild.packages import CondaPackage
 from envbuild.store.installed import Owner
 from envbuild.target import Target
-from envbuild.tools import conda_archives, rattler, uv
-from envbuild.tools.conda_archives import Fetched
+from envbuild.tools import uv
 from envbuild.tools.files import make_folder, remove_tree
 from envbuild.tools.uv_question import Source
 
 if TYPE_CHECKING:
     from envbuild.store.build import Build
+    from envbuild.tools.conda_archives import Fetched
 
 _POLL_S = 0.2
 _DIST_INFO = re.compile(r"(?P<name>[^/]+?)-[^/-]+\.(?:dist|egg)-info")
+
+
+def normalized(name: str) -> str:
+    """Return a distribution's name as PEP 503 normalizes it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def archive_key(package: CondaPackage) -> str:
@@ -34,7 +36,7 @@ def archive_key(package: CondaPackage) -> str:
     return f"{package.url}#{package.md5}"
 
 
-def fetch(work: "Build") -> tuple[Fetched, ...]:
+def fetch(work: "Build") -> "tuple[Fetched, ...]":
     """Fetch both halves at once and check every archive; nothing is linked yet.
 
     Raises:
@@ -78,9 +80,11 @@ class _Aside:
             self._error = error
 
 
-def _fetch_conda(work: "Build") -> tuple[Fetched, ...]:
+def _fetch_conda(work: "Build") -> "tuple[Fetched, ...]":
     packages = list(work.order.conda)
     if work.host_python is not None:
+        from envbuild.channel import host
+
         work.progress.step(f"packing {work.host_python.path}")
         record, archive = host.pack(
             work.host_python, work.store.cache / "host" / work.order.platform
@@ -88,6 +92,8 @@ def _fetch_conda(work: "Build") -> tuple[Fetched, ...]:
         packages.append(replace(record, url=archive.as_uri()))
     if not packages:
         return ()
+    from envbuild.tools import conda_archives
+
     work.progress.step(f"fetching {len(packages)} conda packages")
     return conda_archives.fetch(
         packages,
@@ -112,13 +118,15 @@ def _prefetch(work: "Build") -> None:
     )
 
 
-def link_conda(work: "Build", fetched: Sequence[Fetched]) -> None:
+def link_conda(work: "Build", fetched: "Sequence[Fetched]") -> None:
     """Link the conda half into the prefix.
 
     Raises:
         ToolFailed: The engine failed.
     """
     if fetched:
+        from envbuild.tools import rattler
+
         work.progress.step(f"linking {len(fetched)} conda packages")
         rattler.link(
             [one.package for one in fetched],
@@ -138,7 +146,7 @@ def refuse_twice(work: "Build") -> None:
     asked = {package.name for package in work.order.pip}
     for site in sorted(work.prefix.glob("lib/python3*/site-packages")):
         names = (_DIST_INFO.fullmatch(entry.name) for entry in site.iterdir())
-        found = sorted(asked & {canonicalize_name(name["name"]) for name in names if name})
+        found = sorted(asked & {normalized(name["name"]) for name in names if name})
         if found:
             message = f"both halves bring {', '.join(found)} [in-both-halves]"
             hint = f"take it from one side only, then: envbuild lock {work.order.name}"
@@ -191,7 +199,7 @@ def _sources(work: "Build") -> tuple[Source, ...]:
             Source(
                 name=index.name,
                 url=work.access.index_logins.get(index.name, index.url),
-                packages=frozenset(canonicalize_name(name) for name in index.packages),
+                packages=frozenset(map(normalized, index.packages)),
             )
             for index in work.order.indexes
         ),

@@ -2,18 +2,20 @@
 
 import json
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from envbuild.errors import StoreError
-from envbuild.recipe.model import Recipe
 from envbuild.store.layout import Generation
 from envbuild.target import Need, Needs
+
+if TYPE_CHECKING:
+    from envbuild.recipe.model import Recipe
 
 VERSION = 1
 _FIELDS = ("driver", "gpus", "glibc", "cuda")
 
 
-def from_recipe(recipe: Recipe) -> Needs:
+def from_recipe(recipe: "Recipe") -> Needs:
     """Return what the recipe says; what it does not say is unknown, never guessed."""
     target = recipe.target
     return Needs(

@@ -101,9 +101,9 @@ def _create(
 ) -> "Created":
     import sys
 
-    from envbuild.channel.host import Wish
     from envbuild.cli import moved, progress
-    from envbuild.pipeline.create import Ask, make_generation
+    from envbuild.pipeline.ask import Ask, Pythons
+    from envbuild.pipeline.create import make_generation
     from envbuild.store.create import Options
 
     ask = Ask(
@@ -115,10 +115,9 @@ def _create(
         locked=here.locked,
         frozen=here.frozen,
         exclude_newer=exclude_newer,
-        wish=Wish(
+        pythons=Pythons(
             option=python,
             variable=here.python,
-            channels=here.store.channels,
             running=Path(sys.executable),
             search=here.environment.get("PATH", ""),
         ),
