@@ -61,6 +61,7 @@ _REASONS = (
     ("certificate", "the server's certificate is not trusted"),
     ("timed out", "no answer in time"),
     ("end of file before message length", "the answer was cut short"),
+    ("frame descriptor", "the answer is not a channel index (a login page?)"),
     ("deserialize", "the answer is not a channel index (a login page?)"),
     ("decode", "the answer is not a channel index (a login page?)"),
 )
