@@ -10,11 +10,11 @@ from packaging.version import Version
 
 from envbuild.target import MACHINES, Platform
 
-DEFAULT_PYTHON = ">=3.11,<3.15"
-
 _VERSION = re.compile(r"\d+\.\d+(?:\.\d+)?")
 _QUOTED = re.compile(r"'([^']*)'|\"([^\"]*)\"")
 _MINORS = range(100)
+_OPERATORS = ("<", ">", "=", "!", "~")
+_FLOORS = (">=", "~=", "==", ">")
 
 
 def environment(python: str, platform: Platform) -> dict[str, str]:
@@ -59,7 +59,7 @@ def pythons(text: str) -> Pythons | None:
     Raises:
         packaging.specifiers.InvalidSpecifier: It is no range.
     """
-    specifier = SpecifierSet(text if text[:1] in "<>=!~" else f"=={text}.*")
+    specifier = SpecifierSet(text if text[:1] in _OPERATORS else f"=={text}.*")
     floors = [
         Version(one.version.removesuffix(".*")) for one in specifier if one.operator in _FLOORS
     ]
@@ -73,9 +73,6 @@ def pythons(text: str) -> Pythons | None:
     )
     lowest = f"{floor.major}.{floor.minor}" + (f".{floor.micro}" if floor.micro else "")
     return Pythons(lowest=lowest, minors=minors, specifier=specifier) if minors else None
-
-
-_FLOORS = (">=", "~=", "==", ">")
 
 
 def _within(specifier: SpecifierSet, floor: Version, minor: int) -> bool:

@@ -2,7 +2,8 @@
 
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -15,12 +16,12 @@ from envbuild.packages import CondaPackage, PipPackage
 from envbuild.recipe.load import LoadedRecipe
 from envbuild.recipe.requirements import pip_needs
 from envbuild.recipe.targets import target as target_of
-from envbuild.solve import ask, markers, standins
+from envbuild.solve import ask, markers, standins, universal
 from envbuild.solve.half import Around, Line, PipHalf, finish
 from envbuild.solve.names import provided as provided_by
 from envbuild.solve.remote import metadata_reader
 from envbuild.solve.solution import Upgrade
-from envbuild.solve.wheels import Release, Wheel, usable
+from envbuild.solve.wheels import Release, refuse, usable, without
 from envbuild.target import Platform, Target
 from envbuild.tools import uv
 from envbuild.tools.uv_question import Question, Source, platform_name
@@ -122,10 +123,10 @@ def solve_universal(
     needs = pip_needs(loaded.recipe)
     if not needs:
         return PipHalf(packages=())
-    range_ = markers.pythons(loaded.recipe.python or markers.DEFAULT_PYTHON)
+    range_ = markers.pythons(loaded.recipe.python or "")
     if range_ is None:
-        message = f"{loaded.recipe.python!r} names no lowest Python 3"
-        raise NoSolution(message, hint=f"write a range such as {markers.DEFAULT_PYTHON}")
+        message = f"{loaded.recipe.python or 'nothing'} names no lowest Python 3"
+        raise NoSolution(message, hint="write a range such as >=3.11,<3.15")
     known = ask.sources(loaded, cutoff=cutoff, access=access)
     question = Question(
         requirements=[str(need.requirement) for need in needs],
@@ -136,22 +137,45 @@ def solve_universal(
         sources=known,
         pins=_pins(prefer, upgrade),
     )
-    answered = ask.ask(question, needs, loaded, solve=lambda one: _compile(one, access, uv_cache))
-    targets = [target_of(loaded.recipe, platform) for platform in loaded.recipe.target.platforms]
-    found = [*(one.marker for one in answered.releases)]
-    found += [str(one.requirement.marker) for one in needs if one.requirement.marker]
-    versions = markers.points([marker for marker in found if marker], range_)
-    lines = _universal_lines(answered.releases, versions, targets, answered.homes)
+
+    def answer(question: Question) -> universal.Universal:
+        answered = ask.ask(
+            question, needs, loaded, solve=lambda one: _compile(one, access, uv_cache)
+        )
+        return universal.universal(answered, needs, range_, loaded.recipe)
+
+    found = answer(question)
+    if found.missing:
+        found = _fewest_or_newest(found, question, answer)
     around = Around(
         needs=needs,
-        pairs=[(version, target.platform) for target in targets for version in versions],
+        pairs=found.pairs,
         provided={},
         prefer=prefer,
-        rooted=answered.rooted,
-        yanked=answered.yanked,
+        rooted=found.answered.rooted,
+        yanked=found.answered.yanked,
         sources=known,
     )
-    return finish(lines, around, read=metadata_reader(access, known), cache=metadata_cache)
+    return finish(found.lines, around, read=metadata_reader(access, known), cache=metadata_cache)
+
+
+def _fewest_or_newest(
+    found: universal.Universal,
+    question: Question,
+    answer: Callable[[Question], universal.Universal],
+) -> universal.Universal:
+    """Return an answer with other versions for newer Pythons, since one for all lacks wheels.
+
+    Raises:
+        NoSolution: That one lacks wheels too, or there is none; names what the first one lacks.
+    """
+    try:
+        other = answer(replace(question, forks="requires-python"))
+    except NoSolution:
+        other = found
+    if other.missing:
+        refuse(found.missing)
+    return other
 
 
 def _compile(question: Question, access: Access, cache: Path) -> uv.Answer:
@@ -183,7 +207,7 @@ def _lines(
     for release in releases:
         wheels = usable(release.wheels, target, (python.major, python.minor))
         if not wheels:
-            missing.append(_without(release, f"{python.major}.{python.minor}", target.platform))
+            missing.append(without(release, f"{python.major}.{python.minor}", target.platform))
         lines.append(
             Line(
                 name=canonicalize_name(release.name),
@@ -194,62 +218,5 @@ def _lines(
                 source=homes[release.name],
             )
         )
-    _refuse(missing)
+    refuse(missing)
     return lines
-
-
-def _universal_lines(
-    releases: Sequence[Release],
-    versions: Sequence[Version],
-    targets: Sequence[Target],
-    homes: Mapping[str, Source],
-) -> list[Line]:
-    """Return a line per release that any Python and platform of the recipe reaches."""
-    platforms = [target.platform for target in targets]
-    groups: dict[tuple[str, str], list[Release]] = {}
-    for release in releases:
-        groups.setdefault((release.name, release.version), []).append(release)
-    lines: list[Line] = []
-    missing: list[str] = []
-    for group in groups.values():
-        release = group[0]
-        reach = markers.reach([one.marker for one in group], versions, platforms)
-        wheels: dict[str, Wheel] = {}
-        for target in targets:
-            minors = dict.fromkeys(
-                version.release[:2]
-                for version, platform in reach.pairs
-                if platform == target.platform
-            )
-            for major, minor in minors:
-                fitting = usable(release.wheels, target, (major, minor))
-                wheels |= {wheel.filename: wheel for wheel in fitting}
-                if not fitting:
-                    missing.append(_without(release, f"{major}.{minor}", target.platform))
-        if reach.pairs:
-            lines.append(
-                Line(
-                    name=canonicalize_name(release.name),
-                    version=release.version,
-                    marker=reach.marker,
-                    pairs=reach.pairs,
-                    wheels=tuple(wheels.values()),
-                    source=homes[release.name],
-                )
-            )
-    _refuse(missing)
-    return lines
-
-
-def _without(release: Release, python: str, platform: Platform) -> str:
-    return f"{release.name} {release.version} has no wheel for Python {python} on {platform}"
-
-
-def _refuse(missing: Sequence[str]) -> None:
-    if missing:
-        message = missing[0] if len(missing) == 1 else "wheels are missing for what is wanted"
-        raise NoSolution(
-            message,
-            hint="take another version, or narrow `python` and `target` of the recipe",
-            details="\n".join(missing if len(missing) > 1 else ()),
-        )

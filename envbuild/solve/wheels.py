@@ -1,7 +1,7 @@
 """The wheels that uv's answer names, and which of them a target can use."""
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -11,8 +11,8 @@ from urllib.parse import unquote, urlsplit
 from packaging.tags import Tag, compatible_tags, cpython_tags
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
-from envbuild.errors import FetchError
-from envbuild.target import MACHINES, Target
+from envbuild.errors import FetchError, NoSolution
+from envbuild.target import MACHINES, Platform, Target
 
 _LEGACY = {(2, 17): "manylinux2014", (2, 12): "manylinux2010", (2, 5): "manylinux1"}
 _OLDEST = {"linux-64": 5, "linux-aarch64": 17}
@@ -121,3 +121,23 @@ def platform_tags(platform: str, glibc: str) -> tuple[str, ...]:
         if legacy := _LEGACY.get((2, minor)):
             found.append(f"{legacy}_{machine}")
     return (*found, f"linux_{machine}")
+
+
+def without(release: Release, python: str, platform: Platform) -> str:
+    """Return the sentence that a release has no wheel for a Python (`3.13`) and platform."""
+    return f"{release.name} {release.version} has no wheel for Python {python} on {platform}"
+
+
+def refuse(missing: Sequence[str]) -> None:
+    """Refuse what lacks wheels, if anything does.
+
+    Raises:
+        NoSolution: `missing` has a sentence.
+    """
+    if missing:
+        message = missing[0] if len(missing) == 1 else "wheels are missing for what is wanted"
+        raise NoSolution(
+            message,
+            hint="take another version, or narrow `python` and `target` of the recipe",
+            details="\n".join(missing if len(missing) > 1 else ()),
+        )

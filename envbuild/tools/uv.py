@@ -13,7 +13,7 @@ from itertools import groupby
 from pathlib import Path
 
 from envbuild.access import Access
-from envbuild.errors import FetchError, ToolFailed, ToolMissing
+from envbuild.errors import FetchError, NoSolution, ToolFailed, ToolMissing
 from envbuild.packages import PipPackage
 from envbuild.target import Target
 from envbuild.tools import run as runner
@@ -263,11 +263,17 @@ def _install_from(source: Source, folder: Path, words: Sequence[str], engine: En
     options = ["--no-deps", "--require-hashes", "--only-binary", ":all:", *words]
     options += ["--requirements", "requirements.txt"]
     argv = [*_command("install", folder, alone, engine), *options]
-    done = engine([*argv, "--offline"], folder)
+    offline = [] if engine.access.offline else ["--offline"]
+    done = engine([*argv, *offline], folder)
     if done.status and not engine.access.offline:
         done = engine(argv, folder)
     if done.status:
-        raise failure(done, [Source(name=source.name, url=source.url)])
+        problem = failure(done, [Source(name=source.name, url=source.url)])
+        if isinstance(problem, NoSolution):
+            message = f"{source.label} lacks a wheel that is locked"
+            hint = "see whether that mirror is complete, or lock again"
+            problem = FetchError(message, hint=hint, details=problem.details)
+        raise problem
 
 
 def _command(action: str, folder: Path, sources: Sequence[Source], engine: Engine) -> Iterator[str]:

@@ -10,13 +10,40 @@ from envbuild.tools.run import Completed
 from envbuild.tools.uv_question import Source
 
 _NO_DATE = re.compile(r"^warning: `([^`]+)` is missing an upload date", re.MULTILINE)
-_NETWORK = re.compile(
-    r"Failed to (?:fetch|download|query)|Request failed|error sending request|operation timed out"
-    r"|network was disabled|status (?:client|server) error",
-    re.IGNORECASE,
+_FETCH = (
+    (
+        re.compile(r"hash mismatch", re.IGNORECASE),
+        "a wheel from {} has another hash than the lock",
+        "do not use that index until you know why",
+    ),
+    (
+        re.compile(r"Failed to extract|zip file|end of central directory", re.IGNORECASE),
+        "a wheel from {} is damaged",
+        "try again, then ask whoever runs that index",
+    ),
+    (
+        re.compile(r"network was disabled"),
+        "something is not in the cache, and --offline forbids to fetch it",
+        "run it once without --offline",
+    ),
+    (
+        re.compile(r"\b40[13] (?:Forbidden|Unauthorized)"),
+        "{} refuses access",
+        "check the login of that index",
+    ),
+    (
+        re.compile(
+            r"Failed to (?:fetch|download|query)|Request failed|error sending request"
+            r"|operation timed out|status (?:client|server) error|Missing `Content-Type`"
+            r"|Unsupported `Content-Type`|Received some unexpected",
+            re.IGNORECASE,
+        ),
+        "{} cannot be reached, or does not answer as an index",
+        "check address, proxy and certificates",
+    ),
 )
-_LOGIN = re.compile(r"\b40[13] (?:Forbidden|Unauthorized)")
-_MISMATCH = re.compile(r"hash mismatch", re.IGNORECASE)
+"""What in uv's text speaks of a fetch, our message for it, and what to do; first match counts."""
+
 _URL = re.compile(r"https?://[^\s`'\")\]]+")
 
 
@@ -42,18 +69,9 @@ def failure(done: Completed, sources: Sequence[Source]) -> EnvbuildError:
     """Return our error for a failure of uv; its text never holds a login."""
     details = _clean(done.stderr, sources)
     where = _blamed(done.stderr, sources)
-    if _MISMATCH.search(done.stderr):
-        message = f"a wheel from {where} has another hash than the lock"
-        return FetchError(message, hint="do not use that index until you know why", details=details)
-    if "network was disabled" in done.stderr:
-        message = "something is not in the cache, and --offline forbids to fetch it"
-        return FetchError(message, hint="run it once without --offline", details=details)
-    if done.status == 1 and _LOGIN.search(done.stderr):
-        message = f"{where} refuses access"
-        return FetchError(message, hint="check the login of that index", details=details)
-    if _NETWORK.search(done.stderr):
-        message = f"{where} cannot be reached, or does not answer as an index"
-        return FetchError(message, hint="check address, proxy and certificates", details=details)
+    for pattern, message, hint in _FETCH:
+        if pattern.search(done.stderr):
+            return FetchError(message.format(where), hint=hint, details=details)
     if done.status == 1 and "No solution found" in done.stderr:
         return NoSolution("the PyPI half cannot be solved", details=details)
     message = f"uv failed with exit status {done.status}"

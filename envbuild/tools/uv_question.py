@@ -51,6 +51,7 @@ class Question:
         python: Version of the Python it is for; with `universal` the lowest.
         platform: uv's name of the platform, None with `universal`.
         universal: Whether one answer has to do for every Python and platform.
+        forks: With `universal`, whether the fewest versions or, per Python, the newest are taken.
         cutoff: Instant (UTC): files count if uploaded strictly before it.
         sources: The indexes, the default one first.
         rooted: Marker by normalized name of a package that is asked for only so that uv takes it
@@ -65,6 +66,7 @@ class Question:
     python: str
     platform: str | None
     universal: bool = False
+    forks: Literal["fewest", "requires-python"] = "fewest"
     cutoff: datetime
     sources: Sequence[Source]
     rooted: Mapping[str, str] = field(default_factory=dict)
@@ -90,7 +92,7 @@ def instant(moment: datetime) -> str:
 
 def options(question: Question, folder: Path) -> list[str]:
     """Write what uv reads beside its options, and return the options."""
-    words = ["--universal", "--fork-strategy", "fewest"] if question.universal else []
+    words = ["--universal", "--fork-strategy", question.forks] if question.universal else []
     if question.platform is not None:
         words += ["--python-platform", question.platform]
     if question.constraints:

@@ -1,5 +1,6 @@
 """The PyPI half beside a conda half, solved by the real uv against an index on localhost."""
 
+import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -332,9 +333,18 @@ def test_a_login_opens_an_index_and_enters_no_lock(tmp_path: Path) -> None:
 def test_a_server_error_names_the_index(tmp_path: Path) -> None:
     index = Index(wheels=[wheel("app", "1.0")], faults={"/main/simple/app/": 404})
     with serving(main=index) as server:
-        solver = Solver(folder=tmp_path, index=server.url("main"))
+        solver = Solver(
+            folder=tmp_path, index=server.url("main"), environment={"UV_HTTP_RETRIES": "0"}
+        )
         with pytest.raises(NoSolution, match="cannot be solved"):
             solver.solve("pypi: [app]")
+        for status in (200, 500, 503):
+            index.faults = {"/main/simple/app/": status}
+            with pytest.raises(FetchError, match="the default index cannot be reached"):
+                solver.solve("pypi: [app]")
+    with pytest.raises(FetchError, match="the default index cannot be reached") as caught:
+        solver.solve("pypi: [app]")
+    assert "127.0.0.1" not in caught.value.details
 
 
 def test_the_requirements_of_every_wheel_are_met(tmp_path: Path) -> None:
@@ -467,3 +477,47 @@ def test_a_relock_keeps_pins_of_named_indexes(tmp_path: Path) -> None:
         indexes["corp"].wheels.append(wheel("secret", "2.0"))
         assert solver.solve(recipe, prefer=old.packages) == old
         assert one(solver.solve(recipe), "secret").version == "2.0"
+
+
+def test_two_mirrors_give_one_half(tmp_path: Path) -> None:
+    """Addresses, logins, style and the caller's umask differ; the half does not."""
+    wheels = [
+        wheel("app", "1.0", requires=["leaf>=1"], requires_python=">=3.9"),
+        wheel("leaf", "1.0", tag="cp311-cp311-manylinux_2_17_x86_64"),
+        wheel("leaf", "1.0", tag="cp312-cp312-manylinux_2_17_x86_64"),
+    ]
+    login = Index(wheels=list(reversed(wheels)), login=("u", "p"), sidecars=False)
+    with serving(plain=Index(wheels=wheels), other=login) as server:
+        urls = [server.url("plain"), server.url("other", login="u:p")]
+        halves = []
+        for umask, url in zip((0o022, 0o077), urls, strict=True):
+            old = os.umask(umask)
+            try:
+                halves.append(Solver(folder=tmp_path / oct(umask), index=url).solve("pypi: [app]"))
+            finally:
+                os.umask(old)
+    assert halves[0] == halves[1]
+    assert len(halves[0].packages) == 2
+
+
+def test_no_setting_of_the_process_reaches_uv(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheels = [wheel("app", "1.0"), wheel("app", "2.0")]
+    (tmp_path / "constraints.txt").write_text("app<2\n")
+    (tmp_path / "uv.toml").write_text("exclude-newer = '2020-01-01T00:00:00Z'\n")
+    for name, value in {
+        "UV_EXCLUDE_NEWER": "2020-01-01T00:00:00Z",
+        "UV_CONSTRAINT": str(tmp_path / "constraints.txt"),
+        "UV_CACHE_DIR": "",
+        "UV_OFFLINE": "1",
+        "PIP_CONSTRAINT": str(tmp_path / "constraints.txt"),
+        "UV_CONFIG_FILE": str(tmp_path / "uv.toml"),
+        "UV_PYTHON": "2.7",
+        "PYTHONHOME": "/nonexistent",
+    }.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(tmp_path)
+    with serving(main=Index(wheels=wheels)) as server:
+        half = Solver(folder=tmp_path, index=server.url("main")).solve("pypi: [app]")
+    assert pins(half) == {"app": "2.0"}
