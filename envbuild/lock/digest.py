@@ -35,7 +35,7 @@ def asked(recipe: Recipe) -> tuple[tuple[str, str], ...]:
     sections: dict[str, _Json] = {
         "build": _build(recipe),
         "channels": [spelling.channel(channel) for channel in recipe.channels],
-        "conda": _sorted(map(spec, conda_needs(recipe))),
+        "conda": _sorted(spec(need) for need in conda_needs(recipe) if need.path[:1] == ("conda",)),
         "cutoff": " ".join((recipe.cutoff or "").split()),
         "indexes": [_index(one) for one in sorted(recipe.indexes, key=lambda one: one.name)],
         "link_scripts": _sorted(name.lower() for name in recipe.link_scripts),

@@ -189,15 +189,16 @@ async def _preferred(gateway: Gateway, question: _Question) -> list[RepoDataReco
     if not question.prefer:
         return []
     names = sorted({_name_of(url) for url in question.prefer})
-    first: dict[str, int] = {}
+    first: dict[str, str | None] = {}
     kept: list[RepoDataRecord] = []
     wanted = {spec.name.normalized for spec in question.specs if spec.channel}
-    for place, source in enumerate(await _records(gateway, question, names)):
+    for source in await _records(gateway, question, names):
         for record in source:
             name = record.name.normalized
             uploaded = _uploaded_ms(record)
             before = uploaded is not None and uploaded <= question.last_ms
-            in_order = first.setdefault(name, place) == place or name in wanted
+            # one source per channel and subdir: a name may be in linux-64 and in noarch
+            in_order = first.setdefault(name, record.channel) == record.channel or name in wanted
             if record.url in question.prefer and before and in_order:
                 kept.append(record)
     return sorted(kept, key=lambda record: record.url)

@@ -98,7 +98,7 @@ def universal() -> Lock:
 
 
 @given(locks())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_what_is_written_is_read_back(lock: Lock) -> None:
     texts = files.dumps(lock)
     assert files.loads(texts, source="x") == lock
@@ -106,7 +106,7 @@ def test_what_is_written_is_read_back(lock: Lock) -> None:
 
 
 @given(locks())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_every_reader_of_yaml_sees_text(lock: Lock) -> None:
     document = yaml.safe_load(files.dumps(lock).files["conda-lock.yml"])
     rows = document["package"]
