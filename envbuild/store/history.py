@@ -252,6 +252,8 @@ def _append(path: Path, line: str) -> int:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     with os.fdopen(descriptor, "r+b") as file:
         whole = file.read()
+        if not whole:
+            os.fchmod(file.fileno(), 0o644)  # whatever the umask of who made it
         before = whole.rfind(b"\n") + 1
         file.truncate(before)
         file.seek(0, os.SEEK_END)

@@ -61,6 +61,9 @@ def smoke_test(
             message = f"the smoke test failed: {what} {_ended(error)}"
             hint = f"the whole output is in {log}"
             raise Refused(message, hint=hint, details=error.details) from error
+        except OSError as error:
+            message = f"the smoke test failed: {what} could not be started: {error.strerror}"
+            raise Refused(message, hint=f"{argv[0]} is not executable") from error
 
 
 def _split(text: str) -> list[str]:
