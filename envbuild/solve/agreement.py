@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import Requirement
 from packaging.version import InvalidVersion, Version
 
 from envbuild.findings import Finding, Findings, Severity
@@ -84,21 +84,9 @@ def _in_build(package: CondaPackage, pattern: str) -> str | None:
 
 
 def _fits(version: str, wanted: str, *, parts: int) -> bool:
-    """Say whether a version is what the triangle wants: a prefix (`12.4`) or a range."""
-    plain = wanted.strip().removesuffix(".*")
-    if plain.replace(".", "").isdigit():
-        numbers = plain.split(".")[:parts]
-        return version.split(".")[: len(numbers)] == numbers
-    try:
-        requirement = Requirement(f"cuda {_pep440(wanted)}")
-        return requirement.specifier.contains(Version(version), prereleases=True)
-    except (InvalidRequirement, InvalidVersion):
-        return True  # what cannot be compared is not said to differ
-
-
-def _pep440(spec: str) -> str:
-    """Return a range of the recipe's as PEP 440 writes it (`=1.2` is conda's for `==1.2.*`)."""
-    return re.sub(r"(?<![<>=!~])=(?!=)", "==", spec)
+    """Say whether a version begins with the numbers of another one, at most `parts` of them."""
+    numbers = wanted.split(".")[:parts]
+    return version.split(".")[: len(numbers)] == numbers
 
 
 def _framework(
@@ -106,12 +94,15 @@ def _framework(
 ) -> Findings:
     if framework is None:
         return ()
-    found = re.match(r"\s*([A-Za-z0-9_.-]+)\s*(.*)", framework)
-    if found is None:
+    wish = Requirement(framework)
+    package = by_name.get(_FRAMEWORKS.get(wish.name, wish.name))
+    if package is None:
         return ()
-    package = by_name.get(_FRAMEWORKS.get(found[1], found[1]))
-    if package is None or not found[2].strip() or _fits(package.version, found[2], parts=4):
-        return ()
+    try:
+        if wish.specifier.contains(Version(package.version), prereleases=True):
+            return ()
+    except InvalidVersion:
+        return ()  # what cannot be compared is not said to differ
     return (_disagrees(platform, package, package.version, framework, Severity.ERROR),)
 
 

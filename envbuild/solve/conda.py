@@ -120,10 +120,7 @@ def triangle_constraints(triangle: Triangle) -> tuple[str, ...]:
 
 
 def _version_spec(text: str, *, parts: int) -> str:
-    plain = text.strip()
-    if not plain.replace(".", "").isdigit():
-        return "".join(plain.split())
-    return ".".join(plain.split(".")[:parts]) + ".*"
+    return ".".join(text.split(".")[:parts]) + ".*"
 
 
 def _check_channels(loaded: LoadedRecipe, needs: Sequence[CondaNeed]) -> None:
@@ -157,7 +154,7 @@ def _asked(
     cutoff: datetime,
 ) -> str:
     """Return what the recipe asks for, each with its place."""
-    rows = [f"  {loaded.where(*need.path)}: {need.written}" for need in needs]
+    rows = [f"  {loaded.where(*need.path)}: {_as_written(need)}" for need in needs]
     if constraints:
         rows.append(f"  {loaded.where('triangle')}: if installed: {', '.join(constraints)}")
     channels = ", ".join(loaded.recipe.channels)
@@ -169,6 +166,11 @@ def _asked(
             f"uploaded before {cutoff:%Y-%m-%dT%H:%M:%SZ}",
         ]
     )
+
+
+def _as_written(need: CondaNeed) -> str:
+    """Return the spec as the recipe has it; of `python: "3.12"`, what that means."""
+    return need.text if need.path == ("python",) else need.written
 
 
 def _undated(platform: Platform, urls: Sequence[str]) -> Findings:
