@@ -12,6 +12,7 @@ from pathlib import Path
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from envbuild.channel.added import added_pythons
+from envbuild.channel.facts import HostFacts, facts
 from envbuild.channel.interpreter import HostPython, Unfit, ask
 from envbuild.channel.pack import digest, pack
 from envbuild.channel.sources import watched
@@ -20,11 +21,13 @@ from envbuild.findings import Finding, Findings, Severity
 from envbuild.tools.run import Runner, run
 
 __all__ = [
+    "HostFacts",
     "HostPython",
     "Wish",
     "changed",
     "choose",
     "digest",
+    "facts",
     "pack",
     "watched",
 ]

@@ -48,7 +48,21 @@ def index_of(path: Path) -> dict[str, Any]:
         InputError: It is no conda archive, or its name does not fit what it says.
     """
     with _named(path):
-        return _index(path, _info_files(path))
+        return _index(path, _info_file(path, "index.json"))
+
+
+def about_of(path: Path) -> dict[str, Any]:
+    """Return an archive's `info/about.json`.
+
+    Raises:
+        InputError: It is no conda archive, or has none.
+    """
+    with _named(path):
+        about = _json(_info_file(path, "about.json"), "about.json")
+        if not isinstance(about, dict):
+            message = "info/about.json holds no mapping"
+            raise _Bad(message)
+        return about
 
 
 def check(path: Path) -> dict[str, Any]:
@@ -79,12 +93,13 @@ def _named(path: Path) -> Iterator[None]:
         raise InputError(message, source=str(path)) from error
 
 
-def _info_files(path: Path) -> dict[str, bytes]:
+def _info_file(path: Path, name: str) -> dict[str, bytes]:
+    """Return one file of `info/` by its name, or nothing."""
     info: dict[str, bytes] = {}
 
     def keep(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bool:
-        if member.name == "info/index.json":
-            info["index.json"] = _content(tar, member)
+        if member.name == f"info/{name}":
+            info[name] = _content(tar, member)
         return bool(info)
 
     _visit(path, keep, parts=("info",))
