@@ -11,7 +11,7 @@ from pathlib import Path
 from envbuild.errors import Refused, StoreError
 from envbuild.store import integrate, present
 from envbuild.store.history import Who, find, locked, unusable
-from envbuild.store.layout import Generation, Place
+from envbuild.store.layout import Generation, Place, Store
 from envbuild.tools import files, processes
 from envbuild.tools.processes import Process
 
@@ -183,6 +183,7 @@ def remove(place: Place, *, home: Path, proc: Path = Path("/proc")) -> Removed:
         Refused: A process uses one of its generations.
         StoreError: The store cannot be changed, or the environment's folder is not ours.
     """
+    place = Store(root=place.store.root.resolve()).place(place.name)
     if place.root.is_symlink() or place.generations.is_symlink():
         message = f"{place.root} leads out of the store; nothing was removed"
         raise StoreError(message, hint="remove the link by hand")

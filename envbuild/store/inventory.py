@@ -70,7 +70,7 @@ class Details:
         current: Whether it is the current one.
         manifest: What it was made from and what it holds.
         python: Version of its Python, empty if it has none.
-        channels: Addresses that its conda half came from, sorted.
+        channels: Addresses that its conda half came from, sorted; `host` for this machine's Python.
         indexes: Names of the indexes that its PyPI half came from; empty text is the default one.
         own_size: Bytes on the disk that only this generation uses.
         needs: `needs.json` as it stands, None if it cannot be read.
@@ -126,7 +126,7 @@ def details(generation: Generation) -> Details:
         current=present.current(generation.place) == generation,
         manifest=manifest,
         python=python_version(manifest),
-        channels=tuple(sorted({_channel(package) for package in conda})),
+        channels=("host",) if manifest.interpreter else _channels(conda),
         indexes=tuple(sorted({package.source for package in pypi})),
         own_size=disk_bytes([generation]),
         needs=_needs(generation),
@@ -207,8 +207,8 @@ def _listed(generation: Generation, here: Generation | None) -> Listed:
     )
 
 
-def _channel(package: InstalledPackage) -> str:
-    return package.source.rsplit("/", 2)[0]
+def _channels(conda: Iterable[InstalledPackage]) -> tuple[str, ...]:
+    return tuple(sorted({package.source.rsplit("/", 2)[0] for package in conda}))
 
 
 def _needs(generation: Generation) -> dict[str, Any] | None:
@@ -222,7 +222,7 @@ def _needs(generation: Generation) -> dict[str, Any] | None:
 def _reproducible(manifest: Manifest, conda: list[InstalledPackage]) -> Iterator[str]:
     if manifest.interpreter is not None:
         yield from _host_python(manifest.interpreter)
-        yield "The PyPI half is the same on every machine: each wheel is checked against the lock."
+        yield "Each wheel of the PyPI half is checked against the lock."
         return
     weak = [package.name for package in conda if not package.digest]
     yield f"Every {manifest.platform} machine gets the same archives, checked against the lock."
@@ -235,4 +235,4 @@ def _host_python(interpreter: Interpreter) -> Iterator[str]:
         f"The interpreter is this machine's: {interpreter.path}, Python {interpreter.version}, "
         f"digest {interpreter.digest}."
     )
-    yield "Another machine gets the same only from the same interpreter files."
+    yield "Another machine gets the same from the same files of the interpreter, else another ID."

@@ -185,6 +185,27 @@ def test_remove_takes_everything_that_is_ours(place: Place, proc: Path, tmp_path
     assert (home / ".conda/environments.txt").read_text() == ""
 
 
+def test_remove_through_a_link_to_the_store(place: Place, proc: Path, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    link_by_name(place)
+    register(place, home=home)
+    (tmp_path / "alias").symlink_to(tmp_path)
+    collect.remove(made.place_in(tmp_path / "alias" / ".." / tmp_path.name), home=home, proc=proc)
+    assert not place.root.exists()
+    assert not place.by_name.is_symlink()
+    assert (home / ".conda/environments.txt").read_text() == ""
+
+
+def test_logs_go_with_their_generation(place: Place, proc: Path, tmp_path: Path) -> None:
+    place.logs.mkdir()
+    for identifier in (_IDENTIFIERS[0], "9" * 16):
+        (place.logs / f"{identifier}.log").write_text("")
+    collect.discard(place.generation(_IDENTIFIERS[0]))
+    assert [path.name for path in place.logs.iterdir()] == [f"{'9' * 16}.log"]
+    assert collect.remove(place, home=tmp_path, proc=proc).left == ()
+
+
 def test_remove_leaves_what_is_not_ours(place: Place, proc: Path, tmp_path: Path) -> None:
     (place.root / "notes.txt").write_text("mine")
     (place.generations / "not-a-generation").mkdir()
