@@ -5,18 +5,18 @@ Each text is how the command's own help begins.
 
 SECTIONS: dict[str, dict[str, str]] = {
     "Recipes and locks": {
-        "new": "Write a commented recipe that locks as it is.",
+        "new": "Write recipes/NAME.yaml, commented, such that it locks as it is.",
         "schema": "Print the JSON Schema of recipes.",
         "lock": "Solve recipes and write their locks.",
     },
     "Environments": {
-        "create": "Create the environment of a lock (again: nothing to do).",
+        "create": "Create the environment of a recipe's lock, check it, and make it current.",
         "run": "Run a command in an environment.",
         "shell": "Start a shell in an environment.",
         "activate": "Print what activates an environment in this shell.",
         "list": "List the environments of the store, or the packages of one.",
         "info": "Show the installation, or one environment.",
-        "status": "Say whether environments answer their recipes and locks.",
+        "status": "Say whether environments are what their recipes and locks say now.",
         "verify": "Compare every installed file with its digest.",
     },
     "Generations": {
