@@ -277,22 +277,32 @@ class Session:
         sent = {"Accept-Encoding": "identity", "User-Agent": "envbuild", **(headers or {})}
         if login is not None:
             sent["Authorization"] = login.header
+        proxies = self._proxies(bare)
+        self._check_certificates(bare)
         try:
             response = self._session.request(
                 method,
                 bare,
                 headers=sent,
-                proxies=self._proxies(bare),
+                proxies=proxies,
                 timeout=self._timeout,
                 stream=True,
                 allow_redirects=True,
             )
         except (requests.RequestException, HTTPError, OSError) as error:
-            raise _unreachable(bare, error) from error
+            raise _unreachable(bare, error, *proxies.values()) from error
         with response:
             if response.status_code not in (_OK, _PARTIAL):
                 raise _status_error(bare, response)
             yield response
+
+    def _check_certificates(self, url: str) -> None:
+        certificates = self._session.verify
+        if url.startswith("https:") and isinstance(certificates, str):
+            if Path(certificates).exists():
+                return
+            message = f"{url}: the certificates' file {certificates} is not there"
+            raise FetchError(message, hint="check REQUESTS_CA_BUNDLE and SSL_CERT_FILE")
 
     def _proxies(self, url: str) -> dict[str, str]:
         """Return the proxy for an address, as the variables of the access say."""
@@ -340,8 +350,9 @@ def _status_error(url: str, response: requests.Response) -> StatusError:
     return StatusError(message, status=status, hint=hint)
 
 
-def _unreachable(url: str, error: Exception) -> Unreachable:
-    message = f"{addresses.without_login(url)}: {_reason(error)}"
+def _unreachable(url: str, error: Exception, *proxies: str) -> Unreachable:
+    through = f" (through the proxy {addresses.without_login(proxies[0])})" if proxies else ""
+    message = f"{addresses.without_login(url)}: {_reason(error)}{through}"
     return Unreachable(message, hint="check the network, the proxy settings and the certificates")
 
 
@@ -363,7 +374,7 @@ def _reason(error: BaseException) -> str:
         ("ProxyError", "the proxy does not answer"),
         ("timed out", "no answer in time"),
         ("IncompleteRead", "the connection was closed"),
-        ("too many", "the server asks for too many redirects or fails again and again"),
+        ("Exceeded", "too many redirects"),
         ("Invalid URL", "not an address"),
     )
     return next((words for mark, words in known if mark in text), type(error).__name__)

@@ -3,6 +3,7 @@
 import base64
 import contextlib
 import re
+import ssl
 import threading
 import time
 from collections.abc import Iterator
@@ -11,6 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
+
+from envbuild.tools.run import base_environment, run
 
 SNAPSHOT = Path(__file__).parents[1] / "data" / "channel"
 """Records of conda-forge, pytorch and nvidia, as `CHANNEL/SUBDIR/repodata.json.zst`."""
@@ -58,6 +61,7 @@ class ChannelServer:
         files: Path (`/conda-forge/noarch/repodata.json`) to content; before the folders.
         faults: Path to what goes wrong with it.
         login: `user:password` that every request must bring, or None.
+        ranges: Whether parts of files are sent.
         log: Every request in order of arrival.
     """
 
@@ -66,6 +70,7 @@ class ChannelServer:
     files: dict[str, bytes] = field(default_factory=dict)
     faults: dict[str, Fault] = field(default_factory=dict)
     login: str | None = None
+    ranges: bool = True
     log: list[Seen] = field(default_factory=list)
 
     @property
@@ -154,7 +159,7 @@ def _handler(state: ChannelServer) -> type[BaseHTTPRequestHandler]:  # noqa: C90
         def send_file(self, content: bytes, fault: Fault | None, *, body: bool) -> None:
             status, part, extra = 200, content, {}
             wanted = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range", ""))
-            if wanted and any(wanted.groups()):
+            if state.ranges and wanted and any(wanted.groups()):
                 first, last = wanted.groups()
                 start = int(first) if first else max(0, len(content) - int(last))
                 end = min(int(last), len(content) - 1) if first and last else len(content) - 1
@@ -203,11 +208,25 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextlib.contextmanager
-def serve(*roots: Path, login: str | None = None) -> Iterator[ChannelServer]:
-    """Serve folders on a free port of localhost until the block ends."""
+def serve(
+    *roots: Path, login: str | None = None, certificate: Path | None = None
+) -> Iterator[ChannelServer]:
+    """Serve folders on a free port of localhost until the block ends.
+
+    Args:
+        roots: Folders; the first that has a file wins.
+        login: `user:password` that every request must bring.
+        certificate: PEM file with key and certificate for 127.0.0.1: https instead of http.
+    """
     state = ChannelServer(roots=list(roots), login=login)
     server = _Server(("127.0.0.1", 0), _handler(state))
-    state.url = f"http://127.0.0.1:{server.server_address[1]}"
+    scheme = "http"
+    if certificate is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        scheme = "https"
+    state.url = f"{scheme}://127.0.0.1:{server.server_address[1]}"
     thread = threading.Thread(target=lambda: server.serve_forever(poll_interval=0.02), daemon=True)
     thread.start()
     try:
@@ -216,6 +235,31 @@ def serve(*roots: Path, login: str | None = None) -> Iterator[ChannelServer]:
         server.shutdown()
         server.server_close()
         thread.join(5)
+
+
+def make_certificate(folder: Path) -> tuple[Path, Path]:
+    """Return a PEM file with key and certificate for 127.0.0.1, and its authority's certificate.
+
+    Raises:
+        ToolMissing: There is no openssl.
+    """
+
+    def openssl(*words: str | Path) -> None:
+        run(["openssl", *words], env=base_environment())
+
+    authority, key, both = folder / "authority.pem", folder / "key.pem", folder / "both.pem"
+    authority_key, asked, leaf = folder / "ca.key", folder / "asked.pem", folder / "leaf.pem"
+    extensions = folder / "extensions"
+    extensions.write_text("subjectAltName=IP:127.0.0.1\nbasicConstraints=CA:FALSE\n")
+    new = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+    ca_only = ("-addext", "basicConstraints=critical,CA:TRUE", "-days", "3650")
+    openssl("req", "-x509", *new, "-keyout", authority_key, "-out", authority, "-subj",
+            "/CN=authority of a test", *ca_only)  # fmt: skip
+    openssl("req", *new, "-keyout", key, "-out", asked, "-subj", "/CN=127.0.0.1")
+    openssl("x509", "-req", "-in", asked, "-CA", authority, "-CAkey", authority_key,
+            "-set_serial", "2", "-days", "3650", "-extfile", extensions, "-out", leaf)  # fmt: skip
+    both.write_text(key.read_text() + leaf.read_text())
+    return both, authority
 
 
 def snapshot_mirrors(server: ChannelServer) -> dict[str, tuple[str, ...]]:
