@@ -1,13 +1,17 @@
 """The cutoff: one UTC instant; a record counts if its upload time is strictly before it."""
 
 import re
+from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
 
 NONE: Final = "none"
 
-_AGE: Final = re.compile(r"(\d{1,5})\s*([hdw])")
-_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
+_AGE: Final = re.compile(r"(\d{1,4})([hdw])", re.ASCII)
+_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_INSTANT: Final = re.compile(
+    r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2})?", re.ASCII
+)
 _UNITS: Final = {"h": "hours", "d": "days", "w": "weeks"}
 _WHAT: Final = (
     'an instant with its zone such as "2026-11-30T12:00:00Z", a date such as "2026-11-30", '
@@ -30,17 +34,17 @@ def resolve(text: str, *, now: datetime) -> datetime:
             was expected.
     """
     text = text.strip()
-    try:
+    instant = None
+    with suppress(ValueError, OverflowError):
         if age := _AGE.fullmatch(text):
             return now.astimezone(UTC) - timedelta(**{_UNITS[age[2]]: int(age[1])})
         if _DATE.fullmatch(text):
             day = date.fromisoformat(text) + timedelta(days=1)
             return datetime.combine(day, time.min, tzinfo=UTC)
-        instant = datetime.fromisoformat(text)
-        if instant.tzinfo is not None and re.match(r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}", text):
-            return instant.astimezone(UTC)
-    except (ValueError, OverflowError):
-        instant = None
+        if _INSTANT.fullmatch(text.upper()):
+            instant = datetime.fromisoformat(text.upper())
+            if instant.tzinfo is not None:
+                return instant.astimezone(UTC)
     if instant is not None and instant.tzinfo is None:
         message = f"the instant {text!r} has no zone; write a Z at its end for UTC"
         raise ValueError(message)

@@ -218,7 +218,7 @@ class _Reader:
             self.problems.append(Problem(mark=mark, what=words.without_login(str(error))))
             return
         twice = [other for other in self.needs if requirements.collide(other, need)]
-        if any((other.text, other.hashes) != (need.text, need.hashes) for other in twice):
+        if any(not requirements.same(other, need) for other in twice):
             what = f"{need.name} is asked for twice: {twice[0].text!r} and {need.text!r}"
             self.problems.append(Problem(mark=mark, what=what))
         if twice:

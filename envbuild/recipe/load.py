@@ -184,10 +184,10 @@ def _assemble(first: _Source, follow: Callable[[str, _Source], _Source]) -> Load
     bodies: list[Node] = []
     spoilt: set[Path] = set()
     for root in roots:
-        body, wrong = merge.substituted(root, variables)
+        body, wrong, unusable = merge.substituted(root, variables)
         bodies.append(body)
         problems += wrong
-        spoilt |= {problem.path for problem in wrong}
+        spoilt |= unusable
     whole = bodies[-1]
     for body in reversed(bodies[:-1]):
         whole = merge.merged(whole, body)

@@ -13,7 +13,7 @@ EXTENDS: Final = "extends"
 VARIABLES: Final = "variables"
 
 _REFERENCE: Final = re.compile(r"\$\$\{|\$\{([^{}]*)(\}?)")
-_LONGEST: Final = 20_000
+_MOST: Final = 200_000
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
@@ -53,14 +53,14 @@ def variables_of(chain: Sequence[Node]) -> tuple[dict[str, Node], list[Problem]]
     return found, problems
 
 
-def substituted(root: Node, variables: Mapping[str, Node]) -> tuple[Node, list[Problem]]:
-    """Return a tree with `${name}` replaced in every value, and what is wrong.
+def substituted(root: Node, variables: Mapping[str, Node]) -> tuple[Node, list[Problem], set[Path]]:
+    """Return a tree with `${name}` replaced in every value, what is wrong, and what that spoils.
 
     `$${` stands for `${`. A variable's value may use other variables.
     """
     work = _Substitution(variables)
     body = without(root, {(VARIABLES,), (EXTENDS,)})
-    return work.node(body, ()), work.problems
+    return work.node(body, ()), work.problems, work.spoilt
 
 
 def without(root: Node, paths: set[Path]) -> Node:
@@ -76,39 +76,54 @@ def without(root: Node, paths: set[Path]) -> Node:
 
 
 class _Substitution:
+    """Replaces references; each variable is worked out once, and the whole is bounded."""
+
     def __init__(self, variables: Mapping[str, Node]) -> None:
         self.variables = variables
+        self.values: dict[str, str] = {}
         self.problems: list[Problem] = []
+        self.spoilt: set[Path] = set()
+        self.characters = 0
+        for name in variables:
+            self._value(name, ())
 
     def node(self, node: Node, path: Path) -> Node:
         """Return the node with its references replaced."""
         if isinstance(node.value, str):
             if "${" not in node.value:
                 return node
-            return replace(node, value=self._text(node.value, node, path, ()))
+            return replace(node, value=self._text(node, path, ()))
         if isinstance(node.value, Mapping):
             items = {key: self.node(child, (*path, key)) for key, child in node.value.items()}
             return replace(node, value=items)
         listed = (self.node(child, (*path, place)) for place, child in enumerate(node.value))
         return replace(node, value=tuple(listed))
 
-    def _text(self, text: str, node: Node, path: Path, inside: tuple[str, ...]) -> str:
+    def _text(self, node: Node, path: Path, inside: tuple[str, ...]) -> str:
         def put(match: re.Match[str]) -> str:
             if match[1] is None:
                 return "${"
             what = self._complaint(match, inside)
-            if what:
+            value = "" if what else self._value(match[1], inside)
+            self.characters += len(value)
+            if (VARIABLES, match[1]) in self.spoilt:
+                self.spoilt.add(path)
+            if not what and self.characters > _MOST:
+                what = f"variables put in make more than {_MOST:,} characters"
+            if not what:
+                return value
+            self.spoilt.add(path)
+            if self.characters <= _MOST + len(value):
                 self.problems.append(Problem(mark=node.mark, path=path, what=what))
-                return match[0]
-            value = str(self.variables[match[1]].value)
-            return self._text(value, node, path, (*inside, match[1]))
+            return match[0]
 
-        result = _REFERENCE.sub(put, text)
-        if len(result) > _LONGEST:
-            what = f"longer than {_LONGEST:,} characters with its variables"
-            self.problems.append(Problem(mark=node.mark, path=path, what=what))
-            return text[:100]
-        return result
+        return _REFERENCE.sub(put, str(node.value))
+
+    def _value(self, name: str, inside: tuple[str, ...]) -> str:
+        if name not in self.values:
+            path: Path = (VARIABLES, name)
+            self.values[name] = self._text(self.variables[name], path, (*inside, name))
+        return self.values[name]
 
     def _complaint(self, match: re.Match[str], inside: tuple[str, ...]) -> str:
         name = match[1]

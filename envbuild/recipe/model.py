@@ -124,7 +124,7 @@ class Recipe(Part):
     name: Name = Field(description="The file's name without its ending.")
     description: str = Field(default="", description="One line for people.")
     target: TargetWish = Field(
-        default=TargetWish(), description="What the environment must run on."
+        default=TargetWish(), description="What it must run on: platforms, GPUs, driver, glibc."
     )
     triangle: Triangle = Field(
         default=Triangle(), description="CUDA, cuDNN and the framework, which have to agree."

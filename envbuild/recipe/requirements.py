@@ -83,6 +83,11 @@ def name_of(written: str) -> str | None:
     return canonicalize_name(match[1].rstrip("._-")) if match else None
 
 
+def same(one: PipNeed, other: PipNeed) -> bool:
+    """Whether two needs say the same, however it is written."""
+    return one.requirement == other.requirement and set(one.hashes) == set(other.hashes)
+
+
 def collide(one: PipNeed, other: PipNeed) -> bool:
     """Whether two needs are of one project and can both count, for some Python or machine."""
     if one.name != other.name:

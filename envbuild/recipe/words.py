@@ -6,12 +6,15 @@ what was expected; the place is added where the recipe is loaded.
 
 import re
 import shlex
+from collections.abc import Callable
 from typing import Final
 from urllib.parse import urlsplit
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
+
+Check = Callable[[str], str]
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _VERSION: Final = re.compile(r"\d+(\.\d+)*")
@@ -244,7 +247,7 @@ def percent(text: str) -> str:
 
 def cpu_list(text: str) -> str:
     """Check a list of CPUs or memory nodes: `0-15,32`."""
-    for part in re.split(r"[,\s]+", text):
+    for part in re.split(r"\s*,\s*|\s+", text):
         match = re.fullmatch(r"(\d{1,5})(?:-(\d{1,5}))?", part)
         if match is None or (match[2] is not None and int(match[1]) > int(match[2])):
             what = 'numbers and ranges such as "0-15,32"'
