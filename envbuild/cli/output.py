@@ -37,11 +37,21 @@ def say(here: Here, text: str) -> None:
 
 
 def next_step(here: Here, command: str) -> None:
-    """Print what to type next; the word `envbuild` in it becomes how it was called here."""
-    if not here.quiet and not here.as_json:
-        program = called_as(sys.argv[0], here.environment.get("PATH", ""))
-        typed = re.sub(r"\benvbuild\b", lambda _: program, command, count=1)
-        click.echo(f"{click.style('next:', bold=True)} {typed}", err=True)
+    """Print what to type next, as it can be pasted here.
+
+    The word `envbuild` in it becomes how it was called, with the places that options gave.
+    """
+    if here.quiet or here.as_json:
+        return
+    program = called_as(sys.argv[0], here.environment.get("PATH", ""))
+    for option, value in (
+        ("--store", here.store_option),
+        ("--recipes", here.recipes_option),
+        ("--locks", here.locks_option),
+    ):
+        program += f" {option} {shlex.quote(value)}" if value else ""
+    typed = re.sub(r"\benvbuild\b", lambda _: program, command, count=1)
+    click.echo(f"{click.style('next:', bold=True)} {typed}", err=True)
 
 
 def called_as(program: str, search: str) -> str:

@@ -39,7 +39,10 @@ def command(here: Here, name: str | None, *, as_json: bool) -> int:
         return 1 if any(errors_of(each.findings) for each in found) else 0
     for each in found:
         output.result(_text(each))
-    return output.print_findings(here, [one for each in found for one in each.findings])
+    code = output.print_findings(here, [one for each in found for one in each.findings])
+    if name is not None:
+        output.next_step(here, f"envbuild {'create' if code else 'shell'} {name}")
+    return code
 
 
 def _text(found: Status) -> str:

@@ -133,6 +133,17 @@ def test_instants_are_utc() -> None:
     assert output.time_text(instant) == "2026-12-01T09:00:00Z"
 
 
+def test_the_next_command_has_the_places_that_were_given(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["bin/envbuild"])
+    here = Here({})
+    here.store_option = "my store"
+    output.next_step(here, 'eval "$(envbuild activate x)"')
+    expected = "next: eval \"$(bin/envbuild --store 'my store' activate x)\"\n"
+    assert capsys.readouterr().err == expected
+
+
 def test_the_next_command_is_typed_as_this_one_was(tmp_path: Path) -> None:
     program = tmp_path / "envbuild"
     program.touch(mode=0o755)
