@@ -432,3 +432,85 @@ def test_link_wants_an_absolute_prefix_and_what_was_fetched(
         rattler.link([package], prefix=tmp_path / "p", cache=fetch.cache, platform="linux-64")
     with pytest.raises(StoreError, match="absolute path"):
         rattler.link([package], prefix=Path("p"), cache=fetch.cache, platform="linux-64")
+
+
+# Packages that others made for their tests
+
+
+def foreign(name: str) -> CondaPackage:
+    (archive,) = [path for path in FOREIGN.rglob(f"{name}*") if path.suffix != ".json"]
+    digests = of_file(archive, md5=True)
+    stem = archive.name.removesuffix(".conda").removesuffix(".tar.bz2")
+    parts = stem.rsplit("-", 2)
+    return CondaPackage(
+        name=parts[0],
+        version=parts[1],
+        build=parts[2],
+        url=str(archive),
+        sha256=digests.sha256,
+        md5=digests.md5,
+        size=digests.size,
+    )
+
+
+needs_foreign = pytest.mark.skipif(not FOREIGN.is_dir(), reason="../shared/packages is not there")
+
+
+@needs_foreign
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("zlib-1.2.11-h7b6447c_3.conda", "a link to nowhere"),
+        ("zlib-1.2.11-h7b6447c_3.tar.bz2", "listed as a link, but it is a file"),
+        ("symlink-test", "neither info/paths.json nor info/files"),
+        ("zip64-test", "neither info/paths.json nor info/files"),
+    ],
+)
+def test_foreign_packages_that_cannot_be_installed_are_refused(
+    fetch: Fetcher, name: str, message: str
+) -> None:
+    with pytest.raises(FetchError, match=message):
+        fetch(foreign(name))
+
+
+@needs_foreign
+def test_foreign_packages_are_installed(fetch: Fetcher, tmp_path: Path) -> None:
+    names = (
+        "ripgrep-completions",
+        "dummy-trampoline-path",
+        "prefix-ignore",
+        "sparse-test",
+        "activate_deactivate_package",
+        "small-executable",
+        "cph_test_data",
+        "empty-0.1.0",
+        "failing_post_link",
+        "post_link-b",
+        "link-scripts",
+    )
+    linked = fetch.link(tmp_path / "prefix", *(foreign(name) for name in names))
+    assert linked.clobbers == ()
+    for package, files in linked.files.items():
+        for path in files:
+            assert os.path.lexists(tmp_path / "prefix" / path), (package, path)
+    assert modes(tmp_path / "prefix") <= {0o755, 0o644}
+    assert linked.files["empty"] == ()
+
+
+@needs_foreign
+def test_a_file_against_a_folder_leaves_neither(fetch: Fetcher, tmp_path: Path) -> None:
+    packages = [foreign("clobber-fd-1-0.1.0"), foreign("clobber-fd-2-0.1.0")]
+    linked = fetch.link(tmp_path / "prefix", *packages)
+    assert linked.clobbers
+    assert {clobber.kept for clobber in linked.clobbers} == {None}
+
+
+@needs_foreign
+def test_three_packages_with_one_path(fetch: Fetcher, tmp_path: Path) -> None:
+    packages = [foreign(f"clobber-{number}-0.1.0") for number in (1, 2, 3)]
+    linked = fetch.link(tmp_path / "prefix", *packages)
+    assert linked.clobbers
+    for clobber in linked.clobbers:
+        assert clobber.kept is not None
+        assert clobber.path in linked.files[clobber.kept]
+        assert (tmp_path / "prefix" / clobber.path).is_file()

@@ -15,6 +15,7 @@ from integration.channel_server import (
     SNAPSHOT,
     ChannelServer,
     Fault,
+    make_certificate,
     serve,
     snapshot_mirrors,
 )
@@ -231,6 +232,21 @@ def test_a_login_may_come_from_netrc(tmp_path: Path) -> None:
         access = Access(channel_mirrors=snapshot_mirrors(server), environment={"NETRC": str(netrc)})
         (solved,) = rattler.solve([request("python 3.11.*")], access=access, cache=tmp_path)
     assert solved.packages
+
+
+def test_a_proxy_and_certificates_come_from_the_access(tmp_path: Path) -> None:
+    asked = request("python 3.11.*")
+    nowhere = {"conda-forge": ("http://nowhere.invalid/conda-forge",)}
+    with serve(SNAPSHOT) as server:  # it takes what a proxy is asked: a whole address
+        access = Access(channel_mirrors=nowhere, environment={"HTTP_PROXY": server.url})
+        (solved,) = rattler.solve([asked], access=access, cache=tmp_path / "a")
+    certificate, authority = make_certificate(tmp_path)
+    with serve(SNAPSHOT, certificate=certificate) as server:
+        mirrors = snapshot_mirrors(server)
+        trusted = Access(channel_mirrors=mirrors, environment={"SSL_CERT_FILE": str(authority)})
+        assert rattler.solve([asked], access=trusted, cache=tmp_path / "b") == (solved,)
+        with pytest.raises(FetchError, match="conda-forge: the server's certificate"):
+            rattler.solve([asked], access=Access(channel_mirrors=mirrors), cache=tmp_path / "c")
 
 
 FAULTS: dict[str, tuple[Fault, str]] = {
