@@ -31,11 +31,17 @@ from envbuild.packages import CondaPackage
 from envbuild.recipe import load
 from envbuild.solve import conda
 
+DRIVEN = ("h100-pt24", "h100-pt24-wheel")
+"""Recipes that the stubs drive to the end."""
+
+NEEDED = ("3.10", "3.11")
+"""Minor versions of the CPythons that their records of `python` need."""
+
 CHANNELS = ("conda-forge", "pytorch", "nvidia", "nvidia/label/cuda-12.4.0")
 RECIPES = Path(__file__).parents[2] / "recipes"
 
 _ANYTHING = (Path(__file__).parents[1] / "data" / "stubs" / "anything.py.txt").read_text()
-_SOLVED_AT = datetime(2026, 12, 1, tzinfo=UTC)
+SOLVED_AT = datetime(2026, 12, 1, tzinfo=UTC)
 
 # Record to distribution and module, where they differ.
 _DISTRIBUTIONS = {"pytorch": "torch", "torchtriton": "triton", "pyyaml": "PyYAML"}
@@ -73,7 +79,7 @@ def records(*recipes: str, cache: Path, where: Path = RECIPES) -> tuple[CondaPac
             loaded = load.load(name, [where])
             platforms = loaded.recipe.target.platforms
             solved = conda.solve(
-                loaded, platforms, cutoff=_SOLVED_AT, prefer={}, access=access, cache=cache
+                loaded, platforms, cutoff=SOLVED_AT, prefer={}, access=access, cache=cache
             )
             found |= {package.url: package for half in solved.values() for package in half}
     return tuple(found[url] for url in sorted(found))
