@@ -59,7 +59,7 @@ def pythons(text: str) -> Pythons | None:
     Raises:
         packaging.specifiers.InvalidSpecifier: It is no range.
     """
-    specifier = SpecifierSet(text if text[:1] in _OPERATORS else f"=={text}.*")
+    specifier = SpecifierSet(text if text[:1] in _OPERATORS else f"=={text}.*" if text else "")
     floors = [
         Version(one.version.removesuffix(".*")) for one in specifier if one.operator in _FLOORS
     ]

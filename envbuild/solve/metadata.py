@@ -1,24 +1,19 @@
 """What wheels say of themselves: METADATA, through the index, kept by the wheel's SHA-256."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from email.parser import HeaderParser
 from pathlib import Path
-from typing import Protocol
 
 from envbuild.solve.wheels import Wheel
 from envbuild.tools.files import make_folder, write_atomic
 
 _WORKERS = 8
 
-
-class Reader(Protocol):
-    """How the METADATA of a wheel is fetched; `remote.metadata_text` is the real one."""
-
-    def __call__(self, wheel: Wheel) -> str:
-        """Return the METADATA of a wheel."""
+Reader = Callable[[Wheel], str]
+"""Fetches the METADATA of a wheel; `remote.metadata_reader` gives the real one."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,20 +41,19 @@ def gather(wheels: Iterable[Wheel], *, cache: Path, read: Reader) -> dict[str, M
         FetchError: One cannot be fetched.
     """
     found: dict[str, Metadata] = {}
-    missing: list[tuple[str, Wheel]] = []
+    missing: dict[str, Wheel] = {}
     for wheel in wheels:
         digest = wheel.sha256
-        if digest is None or digest in found:
+        if digest is None or digest in found or digest in missing:
             continue
         known = _load(cache / digest[:2] / digest)
         if known is None:
-            missing.append((digest, wheel))
+            missing[digest] = wheel
         else:
             found[digest] = known
     if missing:
         with ThreadPoolExecutor(min(_WORKERS, len(missing))) as pool:
-            texts = pool.map(lambda pair: read(pair[1]), missing)
-            for (digest, _), text in zip(missing, texts, strict=True):
+            for digest, text in zip(missing, pool.map(read, missing.values()), strict=True):
                 found[digest] = parse(text)
                 _save(cache / digest[:2] / digest, found[digest])
     return found

@@ -18,7 +18,7 @@ from envbuild.errors import InputError, UsageProblem
 MIRRORS_VARIABLE = "ENVBUILD_CHANNEL_MIRRORS"
 
 _MIRROR = re.compile(r"(?P<channel>.+?)=(?P<url>https?://[^/\s]+.*)")
-_NAMED_URL = re.compile(r"[A-Za-z0-9._-]+=(?=[A-Za-z][A-Za-z0-9+.-]*:|/|\.)")
+_NAMED_URL = re.compile(r"\A[A-Za-z0-9._-]+=(?=[A-Za-z][A-Za-z0-9+.-]*:|/|\.)")
 _CERTIFICATES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "PIP_CERT")
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 _INDEX_LOGIN = re.compile(r"UV_INDEX_[A-Z0-9_]+_(?:USERNAME|PASSWORD)")
