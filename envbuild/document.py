@@ -39,7 +39,7 @@ class Node:
         value: Text, a list of nodes, or a mapping from key to node.
         mark: Where the value begins.
         key: Where the key begins that holds the value, or None for items and the top.
-        size: Number of nodes in it, itself included, aliases counted each time.
+        size: What it weighs: its nodes and their text, aliases counted each time.
     """
 
     value: "str | tuple[Node, ...] | Mapping[str, Node]"

@@ -30,7 +30,7 @@ from envbuild.document import Document, Mark, Node, Path, Problem, refusal
 MAX_CHARACTERS: Final = 1_000_000
 MAX_DEPTH: Final = 40
 MAX_KEY: Final = 250
-MAX_NODES: Final = 50_000
+MAX_SIZE: Final = 100_000
 
 
 def read(text: str, *, source: str) -> Document:
@@ -102,6 +102,10 @@ class _TabScanner(Scanner):
             while reader.peek() in "\t ":
                 reader.forward()
             super().scan_to_next_token()
+
+
+def _text_node(text: str, mark: Mark) -> Node:
+    return Node(value=text, mark=mark, size=1 + len(text) // 20)
 
 
 class _Builder:
@@ -194,7 +198,7 @@ class _Builder:
         node: Node | None
         if isinstance(event, ScalarEvent):
             absent = not event.style and event.value == "" and tag is None
-            node = None if absent else Node(value=str(event.value), mark=mark)
+            node = None if absent else _text_node(str(event.value), mark)
         elif isinstance(event, SequenceStartEvent):
             node = self._list(mark, path)
         else:
@@ -215,8 +219,8 @@ class _Builder:
         return None
 
     def _bounded(self, size: int, mark: Mark) -> int:
-        if size > MAX_NODES:
-            what = f"too large: more than {MAX_NODES:,} values, aliases counted each time"
+        if size > MAX_SIZE:
+            what = "too large, with its aliases written out"
             raise _Stop(Problem(mark=mark, what=what))
         return size
 

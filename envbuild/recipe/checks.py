@@ -99,7 +99,7 @@ def _link_scripts(recipe: Recipe) -> Iterator[Complaint]:
 
 
 def _pypi(recipe: Recipe) -> Iterator[Complaint]:
-    earlier: list[requirements.PipNeed] = []
+    collisions = requirements.Collisions()
     for place, text in enumerate(recipe.pypi):
         path: Path = ("pypi", place)
         try:
@@ -107,11 +107,10 @@ def _pypi(recipe: Recipe) -> Iterator[Complaint]:
         except ValueError as error:
             yield path, str(error)
             continue
-        twice = [other for other in earlier if requirements.collide(other, need)]
-        if twice:
-            what = f"{need.name} is asked for twice ({twice[0].text!r})"
+        other = collisions.add(need)
+        if other is not None:
+            what = f"{need.name} is asked for twice ({other.text!r})"
             yield path, f"{what}; write one, or markers that exclude each other"
-        earlier.append(need)
 
 
 def _indexes(recipe: Recipe) -> Iterator[Complaint]:

@@ -18,7 +18,7 @@ from envbuild.recipe.complaints import describe, nearest
 from envbuild.target import PLATFORMS, Platform
 
 _KEYS: Final = ("name", "channels", "dependencies", "prefix", "platforms")
-_COMMENT: Final = re.compile(r"(^|\s+)#.*$")
+_COMMENT: Final = re.compile(r"(^|\s)#.*$")
 _PIP_SAID: Final = re.compile(
     r"--(require-hashes|only-binary|prefer-binary|no-deps|no-cache-dir|disable-pip-version-check)\b"
 )
@@ -91,7 +91,7 @@ class _Reader:
         self.source = source
         self.found = Foreign()
         self.problems: list[Problem] = []
-        self.needs: list[requirements.PipNeed] = []
+        self.needs = requirements.Collisions()
 
     def environment(self, root: Node) -> None:
         """Take a conda environment file."""
@@ -217,13 +217,12 @@ class _Reader:
         except ValueError as error:
             self.problems.append(Problem(mark=mark, what=words.without_login(str(error))))
             return
-        twice = [other for other in self.needs if requirements.collide(other, need)]
-        if any(not requirements.same(other, need) for other in twice):
-            what = f"{need.name} is asked for twice: {twice[0].text!r} and {need.text!r}"
-            self.problems.append(Problem(mark=mark, what=what))
-        if twice:
+        other = self.needs.add(need)
+        if other is not None:
+            if not requirements.same(other, need):
+                what = f"{need.name} is asked for twice: {other.text!r} and {need.text!r}"
+                self.problems.append(Problem(mark=mark, what=what))
             return
-        self.needs.append(need)
         hashes = [f"--hash=sha256:{digest}" for digest in need.hashes]
         self.found.pypi.append(" ".join([need.text, *hashes]))
 

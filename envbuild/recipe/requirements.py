@@ -26,7 +26,8 @@ MARKER_NAMES: Final = (
     "implementation_version",
     "extra",
 )
-_HASH: Final = re.compile(r"\s+--hash[= ](\S+)")
+_HASH: Final = re.compile(r"\s--hash[= ](\S+)")
+_LONGEST: Final = 2_000
 _STRINGS: Final = re.compile(r"'[^']*'|\"[^\"]*\"")
 _WORDS: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 
@@ -66,6 +67,9 @@ def parse(written: str, *, path: tuple[str | int, ...] = ()) -> PipNeed:
     """
     hashes = tuple(_sha256(found) for found in _HASH.findall(written))
     text = _HASH.sub("", written).replace("\\\n", " ").strip()
+    if len(text) > _LONGEST:
+        message = f"longer than {_LONGEST:,} characters"
+        raise ValueError(message)
     _refuse_other_kinds(text)
     try:
         requirement = Requirement(text)
@@ -86,6 +90,22 @@ def name_of(written: str) -> str | None:
 def same(one: PipNeed, other: PipNeed) -> bool:
     """Whether two needs say the same, however it is written."""
     return one.requirement == other.requirement and set(one.hashes) == set(other.hashes)
+
+
+class Collisions:
+    """Keeps needs by project, to find those that can count together with another."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._needs: dict[str, list[PipNeed]] = {}
+
+    def add(self, need: PipNeed) -> PipNeed | None:
+        """Return the earlier need that collides with this one; if none does, keep this one."""
+        earlier = self._needs.setdefault(need.name, [])
+        found = next((other for other in earlier if collide(other, need)), None)
+        if found is None:
+            earlier.append(need)
+        return found
 
 
 def collide(one: PipNeed, other: PipNeed) -> bool:

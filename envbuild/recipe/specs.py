@@ -9,6 +9,7 @@ from envbuild.recipe import words
 from envbuild.recipe.model import Recipe
 
 _KEYS: Final = ("version", "build", "build_number", "channel")
+_LONGEST: Final = 1_000
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _BRACKET: Final = re.compile(r"\s*([A-Za-z_0-9]+)\s*=\s*('[^']*'|\"[^\"]*\"|[^,\"'\]]+)\s*(?:,|$)")
 _ONE_VERSION: Final = re.compile(
@@ -71,6 +72,9 @@ def parse(written: str, *, path: tuple[str | int, ...] = ()) -> CondaNeed:
     Raises:
         ValueError: It is not a match spec, or says the same thing twice; says what is wrong.
     """
+    if len(written) > _LONGEST:
+        message = f"longer than {_LONGEST:,} characters"
+        raise ValueError(message)
     text, inside = _split_brackets(written.strip())
     parts = _bracket_parts(inside)
     channel, text = _split_channel(text)

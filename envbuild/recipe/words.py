@@ -6,15 +6,12 @@ what was expected; the place is added where the recipe is loaded.
 
 import re
 import shlex
-from collections.abc import Callable
 from typing import Final
 from urllib.parse import urlsplit
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
-
-Check = Callable[[str], str]
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _VERSION: Final = re.compile(r"\d+(\.\d+)*")
@@ -23,7 +20,7 @@ _PERCENT: Final = re.compile(r"\d+(\.\d+)?%")
 _UNITS: Final = (
     "us|ms|s|sec|second|seconds|m|min|minute|minutes|h|hr|hour|hours|d|day|days|w|week|weeks"
 )
-_SPAN: Final = re.compile(rf"(\d+(\.\d+)?\s*({_UNITS})?\s*)+")
+_SPAN: Final = re.compile(rf"\d+(\.\d+)?|(\d+(\.\d+)?\s*({_UNITS})\s*)+")
 _LISTEN: Final = re.compile(r"\d{1,5}|[^\s/@]+:\d{1,5}|/\S+|@\S+")
 _CHANNEL: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)*")
 _SCHEDULE: Final = re.compile(r"[A-Za-z0-9*/.,:~ _+-]+")

@@ -1,8 +1,12 @@
 """The small languages of a recipe's scalars."""
 
+from collections.abc import Callable
+
 import pytest
 
 from envbuild.recipe import words
+
+Check = Callable[[str], str]
 
 GOOD = [
     (words.name, "h100-pt24.x_y", "h100-pt24.x_y"),
@@ -41,6 +45,8 @@ GOOD = [
     (words.cpu_list, "0-15,32 40", "0-15,32 40"),
     (words.time_span, "1h 30min", "1h 30min"),
     (words.time_span, "500ms", "500ms"),
+    (words.time_span, "90", "90"),
+    (words.time_span, "1h30min", "1h30min"),
     (words.schedule, "Mon..Fri *-*-* 03:00:00", "Mon..Fri *-*-* 03:00:00"),
     (words.listen, "127.0.0.1:80", "127.0.0.1:80"),
     (words.absolute_path, "/srv/a b", "/srv/a b"),
@@ -74,7 +80,7 @@ BAD = [
     (words.count, ["-1", "x", "1.5"]),
     (words.percent, ["4", "%", "-1%"]),
     (words.cpu_list, ["", "a", "5-3", "1-", "1,,2"]),
-    (words.time_span, ["", "soon", "5 lightyears", "-5s"]),
+    (words.time_span, ["", "soon", "5 lightyears", "-5s", "1" * 60 + "x"]),
     (words.schedule, ["a;b", "x\ny"]),
     (words.listen, ["", "x", "a b:80", "host:port"]),
     (words.absolute_path, ["x", "./x", "/a/../b", "~/x"]),
@@ -85,13 +91,13 @@ BAD = [
 
 
 @pytest.mark.parametrize(("check", "text", "normal"), GOOD)
-def test_good(check: words.Check, text: str, normal: str) -> None:
+def test_good(check: Check, text: str, normal: str) -> None:
     assert check(text) == normal
     assert check(normal) == normal
 
 
 @pytest.mark.parametrize(("check", "text"), [(check, text) for check, all_ in BAD for text in all_])
-def test_bad(check: words.Check, text: str) -> None:
+def test_bad(check: Check, text: str) -> None:
     with pytest.raises(ValueError, match=r"expected|is empty|quote is not closed|no channel"):
         check(text)
 
