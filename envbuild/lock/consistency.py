@@ -237,7 +237,7 @@ def _versions(half: PlatformLock, lock: Lock, need: PipNeed) -> Sequence[str]:
     if lock.host_python is None:
         return [package.version for package in half.conda if package.name == "python"][:1]
     try:
-        range_ = markers.pythons(lock.host_python or markers.DEFAULT_PYTHON)
+        range_ = markers.pythons(lock.host_python)
     except InvalidSpecifier:
         range_ = None
     if range_ is None:

@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from urllib.parse import quote, urlsplit, urlunsplit
 
 from packaging.utils import canonicalize_name
 
@@ -18,7 +17,7 @@ from envbuild.solve.wheels import Release, releases
 from envbuild.tools.addresses import without_login
 from envbuild.tools.uv import Answer
 from envbuild.tools.uv_failure import Undated
-from envbuild.tools.uv_question import Question, Source
+from envbuild.tools.uv_question import Question, Source, index_address
 
 _ELSEWHERE = "sys_platform == 'win32'"
 
@@ -63,26 +62,12 @@ def sources(
         found.append(
             Source(
                 name=index.name,
-                url=_address(index.name, index.url, access),
+                url=index_address(index.name, index.url, access),
                 packages=frozenset(map(canonicalize_name, index.packages)) - {*without},
                 cutoff="none" if index.cutoff == cutoffs.NONE else own,
             )
         )
     return tuple(found)
-
-
-def _address(name: str, url: str, access: Access) -> str:
-    """Return an index's address, with the login that uv's variables give for its name."""
-    if name in access.index_logins:
-        return access.index_logins[name]
-    variable = f"UV_INDEX_{re.sub('[^A-Z0-9]', '_', name.upper())}"
-    user = access.environment.get(f"{variable}_USERNAME")
-    if not user:
-        return url
-    password = access.environment.get(f"{variable}_PASSWORD", "")
-    parts = urlsplit(url)
-    login = f"{quote(user, safe='')}:{quote(password, safe='')}"
-    return urlunsplit(parts._replace(netloc=f"{login}@{parts.netloc}"))
 
 
 def source_of(name: str, address: str | None, known: Sequence[Source]) -> Source:

@@ -16,7 +16,7 @@ from envbuild.store.installed import Owner
 from envbuild.target import Target
 from envbuild.tools import uv
 from envbuild.tools.files import make_folder, remove_tree
-from envbuild.tools.uv_question import Source
+from envbuild.tools.uv_question import Source, index_address
 
 if TYPE_CHECKING:
     from envbuild.store.build import Build
@@ -198,7 +198,7 @@ def _sources(work: "Build") -> tuple[Source, ...]:
         *(
             Source(
                 name=index.name,
-                url=work.access.index_logins.get(index.name, index.url),
+                url=index_address(index.name, index.url, work.access),
                 packages=frozenset(map(normalized, index.packages)),
             )
             for index in work.order.indexes

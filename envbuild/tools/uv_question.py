@@ -1,12 +1,15 @@
 """What uv is asked, as the files and options that it reads."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
+from urllib.parse import quote, urlsplit, urlunsplit
 
+from envbuild.access import Access
 from envbuild.packages import PipPackage
 from envbuild.target import MACHINES, Target
 from envbuild.tools.addresses import without_login
@@ -74,6 +77,26 @@ class Question:
     find_links: Path | None = None
     not_emitted: Sequence[str] = ()
     pins: Sequence[PipPackage] = ()
+
+
+def index_address(name: str, url: str, access: Access) -> str:
+    """Return an index's address, with the login that uv's variables give for its name.
+
+    Args:
+        name: The recipe's name for it.
+        url: Its address in the recipe.
+        access: Has another address for that name, or `UV_INDEX_NAME_USERNAME` and `_PASSWORD`.
+    """
+    if name in access.index_logins:
+        return access.index_logins[name]
+    variable = f"UV_INDEX_{re.sub('[^A-Z0-9]', '_', name.upper())}"
+    user = access.environment.get(f"{variable}_USERNAME")
+    if not user:
+        return url
+    password = access.environment.get(f"{variable}_PASSWORD", "")
+    parts = urlsplit(url)
+    login = f"{quote(user, safe='')}:{quote(password, safe='')}"
+    return urlunsplit(parts._replace(netloc=f"{login}@{parts.netloc}"))
 
 
 def platform_name(target: Target) -> str:

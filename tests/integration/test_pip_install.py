@@ -16,7 +16,7 @@ from envbuild.errors import FetchError, ToolFailed
 from envbuild.packages import PipPackage
 from envbuild.target import Target
 from envbuild.tools import uv
-from envbuild.tools.uv_question import Source
+from envbuild.tools.uv_question import Source, index_address
 
 WHEELS = [wheel("app", "1.0", requires=["leaf"]), wheel("leaf", "2.0")]
 
@@ -243,3 +243,24 @@ def test_an_evicted_wheel_is_fetched_again(tmp_path: Path, prefix: Path) -> None
         uv.install(packages(WHEELS), engine(tmp_path, other / "bin/python"), sources=[source])
         assert server.asked(f"files/{WHEELS[0].filename}")
         assert not server.asked(f"files/{WHEELS[1].filename}")
+
+
+def test_a_login_by_uvs_variables(tmp_path: Path) -> None:
+    """The same variables open an index of the recipe while locking and while creating."""
+    access = Access(
+        environment={"UV_INDEX_CORP_IN_USERNAME": "me", "UV_INDEX_CORP_IN_PASSWORD": "p@ss/word"}
+    )
+    index = Index(wheels=WHEELS, login=("me", "p@ss/word"))
+    with serving(corp=index) as server:
+        url = index_address("corp-in", server.url("corp"), access)
+        uv.prefetch(
+            packages(WHEELS, index="corp-in"),
+            engine(tmp_path, Path(sys.executable)),
+            target=Target(platform="linux-64"),
+            python_version="3.11.0",
+            sources=[Source(name="corp-in", url=url)],
+        )
+        assert server.asked("/corp/files/")
+    assert index_address("other", "https://x/simple", access) == "https://x/simple"
+    named = Access(index_logins={"corp-in": "https://elsewhere/simple"})
+    assert index_address("corp-in", "https://x/simple", named) == "https://elsewhere/simple"
