@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -53,15 +54,24 @@ def _documented() -> set[str]:
     return set(re.findall(r"^\| `([a-z0-9-]+)` \|", _document("docs/findings.md"), re.MULTILINE))
 
 
+def _codes(call: ast.Call) -> Iterator[object]:
+    """Give what a call may name as a finding's code: `code=`, or what a helper gets first."""
+    for keyword in call.keywords:
+        if keyword.arg == "code" and isinstance(keyword.value, ast.Constant):
+            yield keyword.value.value
+    if isinstance(call.func, ast.Name) and call.func.id in {"_finding", "_error"} and call.args:
+        first = call.args[0]
+        yield first.value if isinstance(first, ast.Constant) else None
+
+
 def test_every_finding_is_described() -> None:
     codes = {
-        keyword.value.value
+        code
         for source in _SOURCES.values()
         for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.Call)
-        for keyword in node.keywords
-        if keyword.arg == "code" and isinstance(keyword.value, ast.Constant)
-        if isinstance(keyword.value.value, str) and _CODE.fullmatch(keyword.value.value)
+        for code in _codes(node)
+        if isinstance(code, str) and _CODE.fullmatch(code)
     }
     assert codes
     assert codes - _documented() == set()
