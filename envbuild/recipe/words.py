@@ -72,13 +72,6 @@ def python(text: str) -> str:
         raise _expected(what, text) from None
 
 
-def python_specifier(text: str) -> SpecifierSet:
-    """Return what a recipe's `python` means: `3.10` is any 3.10.x, `3.11.7` is just that."""
-    if not text[:1].isdigit():
-        return SpecifierSet(text)
-    return SpecifierSet(f"=={text}.*" if text.count(".") == 1 else f"=={text}")
-
-
 def glibc(text: str) -> str:
     """Check a glibc version such as `2.28`."""
     if not re.fullmatch(r"2\.\d{1,2}", text):

@@ -2,7 +2,6 @@
 
 from envbuild.recipe.model import Recipe, TargetWish, Triangle
 from envbuild.recipe.targets import target
-from envbuild.recipe.words import python_specifier
 from envbuild.target import Target
 
 
@@ -21,10 +20,3 @@ def test_archspec_only_where_it_fits() -> None:
     assert (
         target(Recipe(name="x", target=TargetWish(archspec="zen4")), "linux-64").archspec == "zen4"
     )
-
-
-def test_what_a_python_means() -> None:
-    assert python_specifier("3.10").contains("3.10.20")
-    assert not python_specifier("3.10").contains("3.1")
-    assert not python_specifier("3.11.7").contains("3.11.8")
-    assert python_specifier(">=3.11,<3.15").contains("3.14.2")
