@@ -1,6 +1,6 @@
-"""What a packed interpreter says of itself, and how far an environment on it can be reproduced."""
+"""What a packed interpreter says of itself: its digest, and the libraries it needs of a machine."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,18 +22,6 @@ class HostFacts:
     version: str
     digest: str
     libraries: Mapping[str, tuple[str, ...]]
-
-    def reproducible(self) -> Iterator[str]:
-        """Yield, in sentences, how far an environment on this interpreter can be reproduced."""
-        yield (
-            f"Python {self.version} was packed from this machine; the digest {self.digest[:16]} "
-            "is over every file that was taken, so a machine with the same build gives the same."
-        )
-        if self.libraries:
-            yield (
-                "These libraries are the machine's and may differ on another: "
-                f"{', '.join(self.libraries)}."
-            )
 
 
 def facts(archive: Path) -> HostFacts:

@@ -14,7 +14,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from envbuild.channel.added import added_pythons
 from envbuild.channel.facts import HostFacts, facts
 from envbuild.channel.interpreter import HostPython, Unfit, ask
-from envbuild.channel.pack import digest, pack
+from envbuild.channel.pack import digest, libraries, pack
 from envbuild.channel.sources import watched
 from envbuild.errors import HostError, RecipeError
 from envbuild.findings import Finding, Findings, Severity
@@ -28,6 +28,7 @@ __all__ = [
     "choose",
     "digest",
     "facts",
+    "libraries",
     "pack",
     "watched",
 ]

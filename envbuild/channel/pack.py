@@ -11,6 +11,7 @@ from typing import Any
 
 from envbuild.channel import archive, elf, rewrite, sources
 from envbuild.channel.archive import Member, Written
+from envbuild.channel.facts import facts
 from envbuild.channel.interpreter import HostPython
 from envbuild.channel.sources import Source
 from envbuild.errors import HostError, ToolMissing
@@ -37,6 +38,19 @@ def digest(python: HostPython) -> str:
         return python.archive_digest
     taken = sources.collect(python)
     return sources.digest_of(taken, sources.hashes(taken))
+
+
+def libraries(python: HostPython) -> tuple[str, ...]:
+    """Return the names of the libraries (`libssl.so.3`) that an interpreter needs of its machine.
+
+    Those that are packed with it and glibc's own are not among them.
+
+    Raises:
+        HostError: Its files cannot be read.
+    """
+    if python.archive is not None:
+        return tuple(facts(python.archive).libraries)
+    return tuple(_host_libraries(sources.collect(python)))
 
 
 def pack(python: HostPython, to: Path, *, runner: Runner = run) -> tuple[CondaPackage, Path]:
@@ -130,6 +144,18 @@ def _index(python: HostPython, build: str) -> dict[str, Any]:
 
 def _about(python: HostPython, taken: Sequence[Source], whole: str) -> str:
     """Return `info/about.json`: what the package needs of the machine, and its digest."""
+    extra = {
+        "digest": whole,
+        "format": sources.FORMAT,
+        "host_libraries": _host_libraries(taken),
+    }
+    summary = f"CPython {python.version} of a machine, packed by envbuild"
+    about = {"extra": {"envbuild": extra}, "license": "PSF-2.0", "summary": summary}
+    return json.dumps(about, indent=1, sort_keys=True) + "\n"
+
+
+def _host_libraries(taken: Sequence[Source]) -> dict[str, list[str]]:
+    """Return each library that stays on the machine, with the modules that need it."""
     own = {PurePosixPath(source.target).name for source in taken}
     users: defaultdict[str, set[str]] = defaultdict(set)
     for source in taken:
@@ -137,14 +163,7 @@ def _about(python: HostPython, taken: Sequence[Source], whole: str) -> str:
         for name in dynamic.needed if dynamic else ():
             if name not in own and name not in elf.GLIBC:
                 users[name].add(PurePosixPath(source.target).name.split(".")[0])
-    extra = {
-        "digest": whole,
-        "format": sources.FORMAT,
-        "host_libraries": {name: sorted(users[name]) for name in sorted(users)},
-    }
-    summary = f"CPython {python.version} of a machine, packed by envbuild"
-    about = {"extra": {"envbuild": extra}, "license": "PSF-2.0", "summary": summary}
-    return json.dumps(about, indent=1, sort_keys=True) + "\n"
+    return {name: sorted(users[name]) for name in sorted(users)}
 
 
 def _read(source: Source, digest: str) -> bytes:

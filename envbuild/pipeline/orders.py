@@ -130,6 +130,7 @@ def _on_host(order: Order, lock: Lock, ask: Ask, place: Place) -> tuple[Order, H
         version=python.version,
         digest=digest,
         stamps=noop.stamps(host.watched(python)),
+        libraries=host.libraries(python),
     )
     environment = environment_digest(
         lock,

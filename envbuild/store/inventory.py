@@ -236,3 +236,8 @@ def _host_python(interpreter: Interpreter) -> Iterator[str]:
         f"digest {interpreter.digest}."
     )
     yield "Another machine gets the same from the same files of the interpreter, else another ID."
+    if interpreter.libraries:
+        yield (
+            "These libraries are the machine's own and in no digest: "
+            f"{', '.join(interpreter.libraries)}."
+        )

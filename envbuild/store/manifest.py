@@ -103,12 +103,14 @@ class Interpreter:
         version: Full version text.
         digest: SHA-256 hex over the files that are packed.
         stamps: Executable, libpython and the folders of the standard library.
+        libraries: Names of the libraries that it needs of the machine (`libssl.so.3`).
     """
 
     path: str
     version: str
     digest: str
     stamps: tuple[Stamp, ...]
+    libraries: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -264,7 +266,9 @@ def _manifest(data: Mapping[str, Any]) -> Manifest:
     known["findings"] = tuple(_finding(finding) for finding in data["findings"])
     if interpreter is not None:
         stamps = tuple(Stamp(**stamp) for stamp in interpreter["stamps"])
-        known["interpreter"] = Interpreter(**{**interpreter, "stamps": stamps})
+        libraries = tuple(interpreter.get("libraries", ()))
+        parts = {**interpreter, "stamps": stamps, "libraries": libraries}
+        known["interpreter"] = Interpreter(**parts)
     return Manifest(**known)
 
 
