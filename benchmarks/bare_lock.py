@@ -4,10 +4,10 @@ Usage: bare_lock.py MIRROR_URL CACHE_FOLDER UV CUTOFF < requirements.in
 """
 
 import asyncio
-import datetime
 import os
 import subprocess
 import sys
+from datetime import datetime
 from pathlib import Path
 
 import rattler
@@ -16,7 +16,7 @@ from rattler.networking import Client, MirrorMiddleware
 SPECS = ("python 3.11.*", "gxx_linux-64 12.*")
 
 
-async def solve(mirror: str, cache: Path, cutoff: datetime.datetime) -> list[str]:
+async def solve(mirror: str, cache: Path, cutoff: datetime) -> list[str]:
     """Solve the conda half and return `name version` of its records."""
     channel = rattler.Channel("conda-forge")
     client = Client([MirrorMiddleware({channel.base_url: [mirror]})])
@@ -46,7 +46,7 @@ async def solve(mirror: str, cache: Path, cutoff: datetime.datetime) -> list[str
 def main() -> None:
     """Do both and print how many packages each gave."""
     mirror, cache, uv, cutoff_text = sys.argv[1:]
-    cutoff = datetime.datetime.fromisoformat(cutoff_text)
+    cutoff = datetime.fromisoformat(cutoff_text)
     records = asyncio.run(solve(mirror, Path(cache), cutoff))
     compiled = subprocess.run(
         [
