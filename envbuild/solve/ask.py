@@ -33,12 +33,14 @@ class Answered:
         homes: The index that each came from, by name.
         rooted: Names that were asked for only to bind them to their index.
         yanked: Name, version and reason of every yanked release.
+        undated: Names of files that were left out because their index gives no upload time.
     """
 
     releases: tuple[Release, ...]
     homes: Mapping[str, Source]
     rooted: frozenset[str]
     yanked: tuple[tuple[str, str, str], ...]
+    undated: tuple[str, ...]
 
 
 def sources(
@@ -129,7 +131,13 @@ def ask(
         )
         if strays <= rooted:
             _check_homes(strays, owner)
-            return Answered(releases=found, homes=homes, rooted=rooted, yanked=answer.yanked)
+            return Answered(
+                releases=found,
+                homes=homes,
+                rooted=rooted,
+                yanked=answer.yanked,
+                undated=answer.undated,
+            )
         rooted |= strays
 
 

@@ -13,6 +13,7 @@ from envbuild.findings import Finding, Findings, Severity
 from envbuild.packages import CondaPackage, PipPackage
 from envbuild.recipe.requirements import PipNeed
 from envbuild.solve import metadata, requires
+from envbuild.solve.ask import Answered
 from envbuild.solve.markers import environment, full
 from envbuild.solve.names import Provided, cuda_rivals
 from envbuild.solve.wheels import Wheel
@@ -66,8 +67,7 @@ class Around:
         conda: The conda half.
         provided: The distributions that it installs.
         prefer: The old PyPI half.
-        rooted: Names that were asked for only to bind them to an index.
-        yanked: Name, version and reason of every yanked release.
+        answered: uv's answer.
         sources: The indexes.
     """
 
@@ -76,9 +76,8 @@ class Around:
     conda: Sequence[CondaPackage] = ()
     provided: Mapping[NormalizedName, Provided]
     prefer: Sequence[PipPackage] = ()
-    rooted: frozenset[str] = frozenset()
-    yanked: Sequence[tuple[str, str, str]] = ()
-    sources: Sequence[Source] = ()
+    answered: Answered
+    sources: Sequence[Source]
 
 
 def finish(lines: Sequence[Line], around: Around, *, read: metadata.Reader, cache: Path) -> PipHalf:
@@ -101,7 +100,9 @@ def finish(lines: Sequence[Line], around: Around, *, read: metadata.Reader, cach
         (wheel for line in lines for wheel in line.wheels), cache=cache, read=read
     )
     walked = _walk(lines, known, around)
-    kept = [line for line in lines if line.name not in around.rooted or line.name in walked.via]
+    kept = [
+        line for line in lines if line.name not in around.answered.rooted or line.name in walked.via
+    ]
     findings = (*walked.findings.values(), *_findings(kept, around))
     return PipHalf(
         packages=tuple(_package(line, walked.via.get(line.name, ())) for line in _sorted(kept)),
@@ -199,7 +200,7 @@ def _walk(
 
 def _findings(lines: Sequence[Line], around: Around) -> Iterable[Finding]:
     versions = {(line.name, line.version) for line in lines}
-    for name, version, reason in around.yanked:
+    for name, version, reason in around.answered.yanked:
         if (canonicalize_name(name), version) in versions:
             yield Finding(
                 code="yanked",
@@ -209,6 +210,15 @@ def _findings(lines: Sequence[Line], around: Around) -> Iterable[Finding]:
                 why=reason,
                 hint="take another version",
             )
+    if around.answered.undated:
+        yield Finding(
+            code="index-without-dates",
+            severity=Severity.WARNING,
+            where=", ".join(around.answered.undated),
+            what=f"{len(around.answered.undated)} files without an upload time were left out",
+            why="no cutoff can be applied to them; an index with the times may answer otherwise",
+            hint="use a mirror that gives upload times, or give the index `cutoff: none`",
+        )
     for line in lines:
         yield from _cuda_from_both(line, around.conda)
         yield from _fewer_files(line, around.prefer)

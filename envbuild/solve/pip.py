@@ -87,8 +87,7 @@ def solve(  # noqa: PLR0913 - what a solve depends on
         conda=conda,
         provided=provided,
         prefer=prefer,
-        rooted=answered.rooted,
-        yanked=answered.yanked,
+        answered=answered,
         sources=known,
     )
     return finish(lines, around, read=metadata_reader(access, known), cache=metadata_cache)
@@ -152,8 +151,7 @@ def solve_universal(
         pairs=found.pairs,
         provided={},
         prefer=prefer,
-        rooted=found.answered.rooted,
-        yanked=found.answered.yanked,
+        answered=found.answered,
         sources=known,
     )
     return finish(found.lines, around, read=metadata_reader(access, known), cache=metadata_cache)

@@ -100,6 +100,7 @@ class Index:
         wheels: What it has.
         only_html: Whether it speaks HTML (PEP 503) only.
         dates: Whether it gives upload times.
+        undated: Names of files that it gives none of.
         hashes: Whether it gives SHA-256.
         sidecars: Whether it has METADATA beside the wheels (PEP 658).
         ranges: Whether it answers range requests.
@@ -112,6 +113,7 @@ class Index:
     wheels: list[BuiltWheel] = field(default_factory=list)
     only_html: bool = False
     dates: bool = True
+    undated: set[str] = field(default_factory=set)
     hashes: bool = True
     sidecars: bool = True
     ranges: bool = True
@@ -332,7 +334,7 @@ def _json(index: Index, project: str, wheels: Sequence[BuiltWheel]) -> dict[str,
         }
         if one.requires_python:
             row["requires-python"] = one.requires_python
-        if index.dates:
+        if index.dates and one.filename not in index.undated:
             row["upload-time"] = one.uploaded.isoformat().replace("+00:00", "Z")
         if index.sidecars:
             row["core-metadata"] = True

@@ -521,3 +521,50 @@ def test_no_setting_of_the_process_reaches_uv(
     with serving(main=Index(wheels=wheels)) as server:
         half = Solver(folder=tmp_path, index=server.url("main")).solve("pypi: [app]")
     assert pins(half) == {"app": "2.0"}
+
+
+def test_a_file_without_an_upload_time_is_left_out_and_told(tmp_path: Path) -> None:
+    wheels = [wheel("app", "1.0"), wheel("app", "2.0")]
+    index = Index(wheels=wheels, undated={wheels[1].filename})
+    with serving(main=index) as server:
+        half = Solver(folder=tmp_path, index=server.url("main")).solve("pypi: [app]")
+    assert pins(half) == {"app": "1.0"}
+    assert codes(half) == ["index-without-dates"]
+    assert half.findings[0].where == "app-2.0-py3-none-any.whl"
+
+
+def test_the_default_index_may_be_named_too(tmp_path: Path) -> None:
+    """So that a mirror without upload times can be used: its packages are listed."""
+    wheels = [wheel("app", "1.0", requires=["leaf"]), wheel("leaf", "1.0")]
+    index = Index(wheels=wheels, undated={wheels[0].filename})
+    with serving(main=index) as server:
+        half = Solver(folder=tmp_path, index=server.url("main")).solve(
+            f"indexes:\n- {{name: same, url: '{server.url('main')}', packages: [app],"
+            " cutoff: none}\npypi: [app]"
+        )
+    assert [(each.name, each.index) for each in half.packages] == [("app", "same"), ("leaf", None)]
+
+
+def test_netrc_and_variables_open_an_index_and_a_relock_keeps_its_pins(tmp_path: Path) -> None:
+    index = Index(
+        wheels=[wheel("app", "1.0"), wheel("leaf", "1.0")], login=("me", "s3cret"), sidecars=False
+    )
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login me password s3cret\n")
+    with serving(main=Index(), corp=index) as server:
+        recipe = (
+            f"indexes:\n- {{name: corp, url: '{server.url('corp')}', packages: [app, leaf]}}\n"
+            "pypi: [app, leaf]"
+        )
+        settings = (
+            {"NETRC": str(tmp_path / "netrc")},
+            {"UV_INDEX_CORP_USERNAME": "me", "UV_INDEX_CORP_PASSWORD": "s3cret"},
+        )
+        solvers = [
+            Solver(folder=tmp_path / str(at), index=server.url("main"), environment=environment)
+            for at, environment in enumerate(settings)
+        ]
+        halves = [solver.solve(recipe) for solver in solvers]
+        index.wheels.append(wheel("app", "2.0"))
+        kept = [solver.solve(recipe, prefer=halves[0].packages) for solver in solvers]
+    assert halves[0] == halves[1] == kept[0] == kept[1]
+    assert "s3cret" not in repr(halves)
