@@ -180,6 +180,10 @@ def locked(place: Place, *, purpose: str, timeout_s: float = LOCK_TIMEOUT_S) -> 
             descriptor = stack.enter_context(holding)
         except OSError as error:
             raise unusable(place, error) from error
+        if not place.generations.is_dir():  # removed meanwhile: locking has made its folder again
+            place.lock.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                place.root.rmdir()
         present.existing(place.store, place.name)
         yield descriptor
 

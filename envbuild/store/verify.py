@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from envbuild.findings import Finding, Findings, Severity
 from envbuild.progress import Progress, Quiet
+from envbuild.store import installed, records
 from envbuild.store import manifest as manifests
 from envbuild.store.history import unusable
 from envbuild.store.layout import OWN_FOLDER, Generation
@@ -27,12 +28,12 @@ class _Seen:
     """What lies in a prefix, by path relative to it.
 
     Attributes:
-        files: Mode (type and permissions) and bytes of everything that is no folder.
+        files: What lstat(2) says of everything that is no folder.
         folders: Permissions of each folder.
         closed: Folders that cannot be read, with the reason.
     """
 
-    files: dict[str, tuple[int, int]]
+    files: dict[str, os.stat_result]
     folders: dict[str, int]
     closed: dict[str, str]
 
@@ -43,7 +44,8 @@ def verify(
     """Compare every file of a generation with its manifest; findings are sorted by path.
 
     Codes: `file-changed`, `file-missing`, `file-foreign`, `file-unreadable`, `mode-changed`,
-    `link-changed`, `generation-moved`. Bytecode whose source belongs here is not foreign.
+    `link-changed`, `generation-moved` (errors; a missing bytecode file is a warning), and those
+    of `store.records`. Bytecode whose source belongs here is not foreign.
 
     Args:
         generation: What to look at.
@@ -59,6 +61,7 @@ def verify(
     except OSError as error:
         raise unusable(generation.place, error) from error
     seen = _walk(os.fspath(generation.prefix))
+    whole = installed.Seen(files=seen.files, folders=seen.folders)
     found = [
         *_moved(generation, manifest),
         *_closed(seen),
@@ -75,7 +78,9 @@ def verify(
         elif row.kind != "link":
             unread.append(row)
         if here is not None:
-            found.extend(_mode(row, owner, here[0]))
+            found.extend(_mode(row, owner, here.st_mode))
+    found.extend(records.disagreements(generation, listed, whole))
+    found.extend(records.outside(generation, listed))
     found.extend(_contents(unread, listed, generation, progress or Quiet(), workers))
     return tuple(sorted(found, key=lambda finding: (finding.where, finding.code)))
 
@@ -98,7 +103,7 @@ def _walk(prefix: str) -> _Seen:
                     seen.folders[path] = stat.S_IMODE(status.st_mode)
                     waiting.append(f"{path}/")
                 else:
-                    seen.files[path] = (status.st_mode, status.st_size)
+                    seen.files[path] = status
     return seen
 
 
@@ -140,13 +145,13 @@ def _is_bytecode_of(path: str, known: Iterable[str]) -> bool:
 
 
 def _outside(
-    row: FileRow, owner: str, here: tuple[int, int] | None, generation: Generation
+    row: FileRow, owner: str, here: os.stat_result | None, generation: Generation
 ) -> Finding | None:
     """Return what can be said about a file without reading it, None if nothing is wrong so far."""
     if here is None:
         severity = Severity.WARNING if row.kind == "bytecode" else Severity.ERROR
         return _finding("file-missing", row.path, f"is missing ({owner})", severity=severity)
-    mode, size = here
+    mode, size = here.st_mode, here.st_size
     if row.kind == "link":
         return _link(row, owner, mode, generation)
     what = ""

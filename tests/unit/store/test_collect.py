@@ -1,4 +1,6 @@
 import os
+import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -6,7 +8,7 @@ import generations as made
 import pytest
 
 from envbuild.errors import InputError, Refused, StoreError
-from envbuild.store import collect, inventory, present
+from envbuild.store import collect, history, inventory, present
 from envbuild.store.integrate import link_by_name, register
 from envbuild.store.layout import Generation, Place
 from envbuild.tools import files, processes
@@ -245,3 +247,28 @@ def test_who_waits_for_the_lock_of_a_removed_environment_is_told(
     collect.remove(place, home=tmp_path, proc=proc)
     with pytest.raises(InputError, match="no environment"):
         collect.remove(place, home=tmp_path, proc=proc)
+
+
+def test_a_lock_whose_file_was_removed_keeps_nobody_out(place: Place) -> None:
+    """Who waited for it takes the new file: two holders of one environment there never are."""
+    waiter: list[BaseException | None] = []
+
+    def wait() -> None:
+        try:
+            with history.locked(place, purpose="switch demo", timeout_s=20):
+                waiter.append(None)
+        except InputError as error:
+            waiter.append(error)
+
+    with files.exclusive(place.lock, timeout_s=1, purpose="remove demo"):
+        thread = threading.Thread(target=wait)
+        thread.start()
+        time.sleep(0.2)
+        place.lock.unlink()
+        with files.exclusive(place.lock, timeout_s=1, purpose="create demo"):
+            pass
+        files.remove_tree(place.root)
+    thread.join(20)
+    (answer,) = waiter
+    assert isinstance(answer, InputError)
+    assert not place.root.exists()
