@@ -122,10 +122,7 @@ def solve_universal(
     needs = pip_needs(loaded.recipe)
     if not needs:
         return PipHalf(packages=())
-    range_ = markers.pythons(loaded.recipe.python or "")
-    if range_ is None:
-        message = f"{loaded.recipe.python or 'nothing'} names no lowest Python 3"
-        raise NoSolution(message, hint="write a range such as >=3.11,<3.15")
+    range_ = _range(loaded)
     known = ask.sources(loaded, cutoff=cutoff, access=access)
     question = Question(
         requirements=[str(need.requirement) for need in needs],
@@ -174,6 +171,15 @@ def _fewest_or_newest(
     if other.missing:
         refuse(found.missing)
     return other
+
+
+def _range(loaded: LoadedRecipe) -> markers.Pythons:
+    """Return the Pythons that a recipe on the host's Python is for."""
+    range_ = markers.pythons(loaded.recipe.python or "")
+    if range_ is None:
+        message = f"{loaded.recipe.python or 'nothing'} names no lowest Python 3"
+        raise NoSolution(message, hint="write a range such as >=3.11,<3.15")
+    return range_
 
 
 def _compile(question: Question, access: Access, cache: Path) -> uv.Answer:
