@@ -3,7 +3,7 @@
 import contextlib
 import fcntl
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -231,9 +231,16 @@ def _solve(
         )
 
     progress.step(f"solving PyPI packages of {loaded.recipe.name} for {', '.join(platforms)}")
-    with ThreadPoolExecutor(max_workers=len(platforms) or 1) as pool:
-        pips = dict(zip(platforms, pool.map(solve_pip, platforms), strict=True))
+    pips = dict(zip(platforms, _each(solve_pip, platforms), strict=True))
     return _solution(instant, condas.platforms, pips, condas.findings)
+
+
+def _each(solve: Callable[[Platform], PipHalf], platforms: Sequence[Platform]) -> Iterable[PipHalf]:
+    """Solve for every platform, several at once; one alone in this thread, where Ctrl-C arrives."""
+    if len(platforms) == 1:
+        return [solve(platforms[0])]
+    with ThreadPoolExecutor(max_workers=len(platforms) or 1) as pool:
+        return list(pool.map(solve, platforms))
 
 
 def _solution(

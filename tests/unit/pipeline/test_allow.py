@@ -1,0 +1,54 @@
+"""Findings that a recipe lets through."""
+
+from datetime import date
+
+from envbuild.findings import Finding, Severity
+from envbuild.pipeline.allow import judge
+from envbuild.recipe.load import LoadedRecipe, loads
+
+TODAY = date(2026, 12, 1)
+
+
+def recipe(*entries: str) -> LoadedRecipe:
+    rows = "".join(f"  - {{reason: because, {entry}}}\n" for entry in entries)
+    return loads(f"name: r\nallow:\n{rows}" if rows else "name: r\n", source="recipes/r.yaml")
+
+
+def finding(code: str = "weak", where: str = "linux-64") -> Finding:
+    return Finding(code=code, severity=Severity.ERROR, where=where, what="it is")
+
+
+def seen(*findings: Finding, loaded: LoadedRecipe) -> list[tuple[str, str]]:
+    return [(one.code, one.severity.value) for one in judge(findings, loaded, today=TODAY)]
+
+
+def test_nothing_is_let_through_by_itself() -> None:
+    assert seen(finding(), loaded=recipe()) == [("weak", "error")]
+
+
+def test_each_finding_once() -> None:
+    assert seen(finding(), finding(), loaded=recipe()) == [("weak", "error")]
+
+
+def test_a_code_is_let_through_on_its_last_day() -> None:
+    loaded = recipe("code: weak, until: 2026-12-01")
+    assert seen(finding(), finding("other"), loaded=loaded) == [
+        ("weak", "note"),
+        ("other", "error"),
+    ]
+
+
+def test_where_narrows_it() -> None:
+    loaded = recipe("code: weak, until: 2027-01-01, where: linux-64")
+    found = seen(finding(), finding(where="linux-aarch64"), loaded=loaded)
+    assert found == [("weak", "note"), ("weak", "error")]
+
+
+def test_an_entry_whose_day_has_passed_is_a_finding() -> None:
+    loaded = recipe("code: x, until: 2027-01-01", "code: weak, until: 2026-11-30")
+    found = judge((finding(),), loaded, today=TODAY)
+    assert [one.code for one in found] == ["weak", "allow-expired"]
+    assert found[0].severity is Severity.ERROR
+    assert found[1].where == "recipes/r.yaml:4:5"
+    assert "ended on 2026-11-30" in found[1].what
+    assert found[1].why == "because"
