@@ -113,7 +113,7 @@ def _write_report(text: str, words: Sequence[str], here: Here) -> Path | None:
     """Write versions, command line and traceback to a file of the user's; None if impossible."""
     system = os.uname()
     lines = [
-        f"envbuild {__version__}, Python {platform.python_version()}, click {_click_version()}",
+        f"envbuild {__version__}, Python {platform.python_version()}, {_versions()}",
         f"{system.sysname} {system.release} {system.machine}",
         f"command: envbuild {mask(' '.join(words))}",
         "",
@@ -136,7 +136,14 @@ def _write_report(text: str, words: Sequence[str], here: Here) -> Path | None:
     return None
 
 
-def _click_version() -> str:
-    from importlib.metadata import version
+def _versions() -> str:
+    """Return the versions of what a fault may come from."""
+    from importlib.metadata import PackageNotFoundError, version
 
-    return version("click")
+    found: list[str] = []
+    for name in ("click", "pydantic", "py-rattler", "uv"):
+        try:
+            found.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            found.append(f"{name} missing")
+    return ", ".join(found)

@@ -198,7 +198,8 @@ def test_an_unknown_error_is_one_line_and_a_report(
     (report,) = (tmp_path / "state" / "envbuild").iterdir()
     assert line == f"error: internal error: ValueError: first; the report is {report}"
     text = report.read_text()
-    assert f"envbuild {__version__}" in text
+    assert f"envbuild {__version__}, Python 3." in text
+    assert ", uv " in text
     assert "command: envbuild probe word" in text
     assert "ValueError: first\nsecond" in text
     assert "hunter2" not in text
