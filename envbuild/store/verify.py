@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from envbuild.findings import Finding, Findings, Severity
 from envbuild.progress import Progress, Quiet
-from envbuild.store import installed, records
 from envbuild.store import manifest as manifests
+from envbuild.store import records
 from envbuild.store.history import unusable
 from envbuild.store.layout import OWN_FOLDER, Generation
 from envbuild.store.manifest import FileList, FileRow, Manifest
@@ -61,7 +61,6 @@ def verify(
     except OSError as error:
         raise unusable(generation.place, error) from error
     seen = _walk(os.fspath(generation.prefix))
-    whole = installed.Seen(files=seen.files, folders=seen.folders)
     found = [
         *_moved(generation, manifest),
         *_closed(seen),
@@ -79,7 +78,7 @@ def verify(
             unread.append(row)
         if here is not None:
             found.extend(_mode(row, owner, here.st_mode))
-    found.extend(records.disagreements(generation, listed, whole))
+    found.extend(records.disagreements(generation, listed))
     found.extend(records.outside(generation, listed))
     found.extend(_contents(unread, listed, generation, progress or Quiet(), workers))
     return tuple(sorted(found, key=lambda finding: (finding.where, finding.code)))
