@@ -23,7 +23,10 @@ class Bash:
 
     def __call__(self, argv: Sequence[object], *, env: Mapping[str, str], **_: object) -> Completed:
         self.environment = env
-        after = {**env, **{name: value.replace("{PATH}", env["PATH"]) for name, value in self.changes.items()}}
+        after = {
+            **env,
+            **{name: value.replace("{PATH}", env["PATH"]) for name, value in self.changes.items()},
+        }
         text = "ENVBUILD-ACTIVATED\0" + "".join(f"{k}={v}\0" for k, v in after.items())
         out = "" if self.ends else text
         return Completed(argv=tuple(map(str, argv)), status=0, stdout=out, stderr=self.stderr)
