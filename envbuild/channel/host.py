@@ -30,6 +30,7 @@ __all__ = [
     "facts",
     "libraries",
     "pack",
+    "still",
     "watched",
 ]
 
@@ -115,6 +116,17 @@ def changed(old_path: str, old_digest: str, python: HostPython) -> Findings:
             hint="`envbuild create` makes a generation on it",
         ),
     )
+
+
+def still(path: Path, old_digest: str, *, runner: Runner = run) -> bool:
+    """Return whether the interpreter at a path has the files it had, whatever their times say.
+
+    The first import by root, for one, writes bytecode and so changes its folders' mtimes.
+    """
+    try:
+        return digest(ask(path, runner=runner)) == old_digest
+    except (Unfit, HostError):
+        return False
 
 
 def version_range(text: str) -> SpecifierSet:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from envbuild.channel import host
 from envbuild.errors import StoreError
 from envbuild.findings import Finding, Findings, Severity
 from envbuild.lock import files
@@ -149,7 +150,8 @@ def _interpreter(interpreter: Interpreter, name: str) -> Iterator[Finding]:
     except OSError as error:
         what = f"{interpreter.path}: {error.filename}: {error.strerror}"
     else:
-        if now == interpreter.stamps:
+        path = Path(interpreter.path)
+        if now == interpreter.stamps or host.still(path, interpreter.digest):
             return
         what = f"{interpreter.path} has changed since the generation was made"
     hint = f"envbuild create {name}"

@@ -285,3 +285,11 @@ def test_a_changed_interpreter_is_a_finding(tmp_path: Path) -> None:
     assert "it was updated" in finding.what
     (finding,) = host.changed("/other", "bb", python)
     assert "/a would be taken now, not /other" in finding.what
+
+
+def test_whether_it_is_still_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine({"/a": answer("/a", "3.11.7")})
+    monkeypatch.setattr(host, "digest", lambda python: f"digest of {python.version}")
+    assert host.still(Path("/a"), "digest of 3.11.7", runner=machine)
+    assert not host.still(Path("/a"), "digest of 3.11.6", runner=machine)
+    assert not host.still(tmp_path, "digest of 3.11.7", runner=machine)
