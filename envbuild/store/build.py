@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -130,7 +131,7 @@ def _build(work: Build) -> Manifest:
     _smoke_test(work, environment)
     if work.compiled:
         rows = _compile(work, environment, rows)
-    rows.sort(key=lambda row: str(row[0]))
+    rows.sort(key=itemgetter(0))
     return _write_manifest(work, conda, checked.owners, rows, findings)
 
 
@@ -162,7 +163,7 @@ def _looked_at(work: Build, conda: Sequence[CondaPackage]) -> tuple[Checked, Fin
     if any(note.code == "link-script-run" for note in notes):
         seen = installed.walk(work.prefix)
     owners = list(installed.conda_owners(work.prefix, seen))
-    owners += installed.wheel_owners(work.prefix, seen, apart_from=owners)
+    owners += installed.wheel_owners(work.prefix, seen, work.ledger, apart_from=owners)
     checked = _check(work, seen, owners)
     check.set_modes(work.prefix, seen)
     return checked, (*notes, *scripts.check_interpreters(work.prefix, seen, owners))
@@ -170,7 +171,7 @@ def _looked_at(work: Build, conda: Sequence[CondaPackage]) -> tuple[Checked, Fin
 
 def _check(work: Build, seen: installed.Seen, owners: Sequence[installed.Owner]) -> Checked:
     ledger = work.ledger
-    known = ledger.trees([owner.package for owner in owners])
+    known = ledger.trees([owner.package for owner in owners if owner.is_conda])
     total = 0
 
     def done(count: int) -> None:

@@ -3,8 +3,11 @@
 import os
 import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 from envbuild.findings import Finding, Findings, Severity
 from envbuild.store.installed import Owner, Seen, is_link
@@ -15,7 +18,9 @@ _SOURCE = "source:"
 PROGRAM = 0o755
 PLAIN = 0o644
 
-Row = list[object]
+_Known = tuple[int, int, int, str]
+
+Row = list[Any]
 """Path, kind, digest, mode, size, owner: as `store.manifest.dumps_files` takes it."""
 
 
@@ -75,7 +80,8 @@ def check(
         prefix: The prefix.
         seen: What lies in it.
         owners: Its packages, conda's first.
-        known: What the ledger knows of each `Owner.package`.
+        known: What the ledger knows of conda's packages, by `Owner.package`; of wheels it stands
+            in `Owner.known`.
         done: Told about the bytes hashed, from several threads.
 
     Raises:
@@ -84,7 +90,7 @@ def check(
     work = _Work(prefix=os.fspath(prefix), seen=seen.files)
     unknown: list[tuple[str, int]] = []
     for number, owner in enumerate(owners):
-        _claim(work, number, owner, known.get(owner.package, {}), unknown)
+        _claim(work, number, owner, owner.known or known.get(owner.package), unknown)
     for path, status in seen.files.items():
         if path not in work.claims and not is_link(status):
             unknown.append((path, status.st_size))
@@ -104,11 +110,14 @@ def check(
 
 
 def _claim(
-    work: _Work, number: int, owner: Owner, tree: Tree, unknown: list[tuple[str, int]]
+    work: _Work, number: int, owner: Owner, tree: Tree | None, unknown: list[tuple[str, int]]
 ) -> None:
     """Take what the ledger knows of an owner's files; list the others."""
     seen, claims, declared, digests = work.seen, work.claims, work.declared, work.digests
-    for path, digest in zip(owner.paths, owner.digests, strict=True):
+    known = _known_rows(owner, tree)
+    for (path, digest), row in zip(
+        zip(owner.paths, owner.digests, strict=True), known, strict=True
+    ):
         if path in claims:
             if claims[path] != number:
                 work.rivals.append((path, claims[path], number))
@@ -120,15 +129,23 @@ def _claim(
         if status is None:
             if not path.endswith(".pyc"):
                 work.findings.append(_missing(path, owner))
-        elif (
-            (row := tree.get(path)) is not None
-            and row[0] == status.st_ino
-            and row[1] == status.st_size
-            and row[2] == status.st_mtime_ns
-        ):
+        elif row is not None and row[:3] == (status.st_ino, status.st_size, status.st_mtime_ns):
             digests[path] = row[3]
         elif not stat.S_ISLNK(status.st_mode):
             unknown.append((path, status.st_size))
+
+
+def _known_rows(owner: Owner, tree: Tree | None) -> "Iterable[_Known | None]":
+    """Return what the ledger knows of each of an owner's files, in their order."""
+    if tree is None:
+        return [None] * len(owner.paths)
+    rows = zip(tree.inodes, tree.sizes, tree.mtimes_ns, tree.digests, strict=True)
+    if owner.known is None:
+        by_path = dict(zip(tree.paths, rows, strict=True))
+        return [by_path.get(path) for path in owner.paths]
+    first = list(islice(rows, tree.listed))
+    by_path = dict(zip(tree.paths[tree.listed :], rows, strict=True))
+    return [*first, *(by_path.get(path) for path in owner.paths[owner.listed :])]
 
 
 def _unknown_sources(
@@ -137,14 +154,20 @@ def _unknown_sources(
     """Return files of the cache that were copied and are not known: path, bytes, owner."""
     unknown: list[tuple[str, int, int]] = []
     for number, owner in enumerate(owners):
-        tree = known.get(owner.package, {})
-        for path, digest in owner.sources:
+        if not owner.sources:
+            continue
+        tree = known.get(owner.package)
+        paths = [_SOURCE + path for path, _ in owner.sources]
+        rows = _known_rows(replace(owner, paths=paths), tree)
+        for (path, digest), row in zip(owner.sources, rows, strict=True):
             status = _status(path)
-            row = tree.get(_SOURCE + path)
-            here = (status.st_ino, status.st_size, status.st_mtime_ns, digest) if status else None
-            if row is None or here is None or tuple(row) != here:
+            if status is None or row != _look(status, digest):
                 unknown.append((path, status.st_size if status else 0, number))
     return unknown
+
+
+def _look(status: os.stat_result, digest: str) -> _Known:
+    return status.st_ino, status.st_size, status.st_mtime_ns, digest
 
 
 def _hash(
@@ -224,17 +247,31 @@ def _rivalry(work: _Work, path: str, first: Owner, second: Owner) -> None:
 
 
 def _tree(work: _Work, owner: Owner) -> Tree:
-    """Return what the ledger should remember of an owner: files that a cache shares."""
-    tree: Tree = {}
-    for path in owner.paths:
+    """Return what the ledger should remember of an owner; of files that no cache shares, nothing.
+
+    They keep their place in the listing, with an inode that no file has.
+    """
+    rows: list[tuple[str, _Known]] = []
+    for path, declared in zip(owner.paths, owner.digests, strict=True):
         status = work.seen.get(path)
-        digest = work.digests.get(path)
-        if status is not None and digest is not None and status.st_nlink > 1:
-            tree[path] = (status.st_ino, status.st_size, status.st_mtime_ns, digest)
+        digest = work.digests.get(path, "")
+        proven = bool(digest) and declared in {None, digest}
+        if status is None or status.st_nlink == 1 or not proven:
+            rows.append((path, (0, 0, 0, declared or "")))
+        else:
+            rows.append((path, _look(status, digest)))
     for path, digest in owner.sources:
         if (status := _status(path)) is not None:
-            tree[_SOURCE + path] = (status.st_ino, status.st_size, status.st_mtime_ns, digest)
-    return tree
+            rows.append((_SOURCE + path, _look(status, digest)))
+    return Tree(
+        listing=owner.listing,
+        listed=owner.listed,
+        paths=[path for path, _ in rows],
+        inodes=[row[0] for _, row in rows],
+        sizes=[row[1] for _, row in rows],
+        mtimes_ns=[row[2] for _, row in rows],
+        digests=[row[3] for _, row in rows],
+    )
 
 
 def _rows(work: _Work) -> list[Row]:
@@ -246,7 +283,7 @@ def _rows(work: _Work) -> list[Row]:
             rows.append([path, "link", os.readlink(f"{work.prefix}/{path}"), 0, 0, owner])  # noqa: PTH115
         elif (digest := work.digests.get(path)) is not None:
             rows.append([path, "file", digest, final_mode(mode), status.st_size, owner])
-    rows.sort(key=lambda row: str(row[0]))
+    rows.sort(key=itemgetter(0))
     return rows
 
 

@@ -2,9 +2,11 @@
 
 import binascii
 import csv
+import hashlib
 import json
 import os
 import posixpath
+import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,8 +15,11 @@ from typing import Any
 
 from envbuild.errors import StoreError
 from envbuild.store.layout import OWN_FOLDER
+from envbuild.store.ledger import Ledger, Tree
 
 CLOBBERS = "__clobbers__/"
+_ELSEWHERE = ("\n../", '\n"../')
+_TAG = re.compile(r"\.dist-info/WHEEL,sha256=([^,]*),")
 _RECORD_PREFIX = "sha256="
 _RECORD_LENGTH = len(_RECORD_PREFIX) + 43
 _URL_SAFE = str.maketrans("-_", "+/")
@@ -48,6 +53,9 @@ class Owner:
         sources: Files of the cache that were copied with a new prefix in them: absolute path, and
             the digest that the package declares for it.
         moved: Path in `__clobbers__` to the path that it was meant for.
+        listing: SHA-256 hex of its list of files without what differs per prefix, or empty.
+        listed: How many of `paths`, the first ones, stand in that list.
+        known: What the ledger knows, where it was learned from just this list.
     """
 
     label: str
@@ -57,6 +65,9 @@ class Owner:
     digests: Sequence[str | None]
     sources: tuple[tuple[str, str], ...] = ()
     moved: Mapping[str, str] = field(default_factory=dict)
+    listing: str = ""
+    listed: int = 0
+    known: Tree | None = None
 
     @property
     def name(self) -> str:
@@ -75,21 +86,20 @@ def walk(prefix: Path) -> Seen:
     Raises:
         OSError: A folder cannot be read.
     """
-    root = os.fspath(prefix)
-    start = len(root) + 1
+    root = f"{prefix}/"
     files: dict[str, os.stat_result] = {}
     folders: dict[str, int] = {}
-    todo = [root]
+    todo = [""]
     while todo:
-        with os.scandir(todo.pop()) as entries:
+        below = todo.pop()
+        with os.scandir(root + below) as entries:
             for entry in entries:
-                path = entry.path
-                if entry.is_dir(follow_symlinks=False):
-                    if path[start:] != OWN_FOLDER:
-                        folders[path[start:]] = entry.stat(follow_symlinks=False).st_mode & 0o7777
-                        todo.append(path)
-                else:
-                    files[path[start:]] = entry.stat(follow_symlinks=False)
+                path = below + entry.name
+                if not entry.is_dir(follow_symlinks=False):
+                    files[path] = entry.stat(follow_symlinks=False)
+                elif path != OWN_FOLDER:
+                    folders[path] = entry.stat(follow_symlinks=False).st_mode & 0o7777
+                    todo.append(f"{path}/")
     return Seen(files=files, folders=folders)
 
 
@@ -99,8 +109,8 @@ def conda_owners(prefix: Path, seen: Seen) -> Iterator[Owner]:
     Raises:
         StoreError: A record in conda-meta is not one.
     """
-    for path in sorted(seen.files):
-        if path.startswith("conda-meta/") and path.endswith(".json"):
+    for path in sorted(path for path in seen.files if path.startswith("conda-meta/")):
+        if path.endswith(".json"):
             try:
                 record = json.loads((prefix / path).read_bytes())
                 if "paths_data" in record:
@@ -149,44 +159,107 @@ def _source(folder: str, path: str) -> str:
     return direct
 
 
-def wheel_owners(prefix: Path, seen: Seen, *, apart_from: Iterable[Owner] = ()) -> Iterator[Owner]:
-    """Yield what each wheel claims, by path.
+def wheel_owners(
+    prefix: Path, seen: Seen, ledger: Ledger, *, apart_from: Iterable[Owner] = ()
+) -> list[Owner]:
+    """Return what each wheel claims, by path.
 
     Args:
         prefix: The prefix.
         seen: What lies in it.
+        ledger: What was learned of wheels before: a RECORD that is known is not read again.
         apart_from: conda's packages: distributions that they brought are theirs.
+
+    Raises:
+        OSError: A RECORD cannot be read.
+        StoreError: The ledger cannot be read.
     """
     theirs = {path for owner in apart_from for path in owner.paths}
-    for path in sorted(seen.files):
-        if path.endswith(".dist-info/RECORD") and path not in theirs:
-            folder = posixpath.dirname(path)
-            if f"{folder}/METADATA" not in theirs:
-                yield _wheel_owner(prefix / path, folder)
+    records: list[_Record] = []
+    for path in sorted(path for path in seen.files if path.endswith(".dist-info/RECORD")):
+        folder = posixpath.dirname(path)
+        if path not in theirs and f"{folder}/METADATA" not in theirs:
+            records.append(_Record.read(prefix / path, folder))
+    known = ledger.trees([record.package for record in records])
+    return [record.owner(known.get(record.package)) for record in records]
 
 
-def _wheel_owner(record: Path, folder: str) -> Owner:
-    site, _, info = folder.rpartition("/")
-    name, _, version = info.removesuffix(".dist-info").partition("-")
-    with record.open(encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.reader(file) if row]
-    prefix = f"{site}/"
-    paths = [
-        posixpath.normpath(prefix + row[0]) if row[0].startswith("../") else prefix + row[0]
-        for row in rows
-    ]
-    digests = _hex_digests([row[1] if len(row) > 1 else "" for row in rows])
-    tag = next((digest for row, digest in zip(rows, digests, strict=True) if _is_tag(row[0])), "")
-    return Owner(
-        label=f"pypi:{name.lower().replace('_', '-')}",
-        package=f"pypi:{name}-{version}:{tag}:{site}",
-        paths=paths,
-        digests=digests,
-    )
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Record:
+    """A wheel's RECORD, split into what is the same in each prefix and what is not.
+
+    Attributes:
+        label: The owner's label.
+        package: What the ledger knows the wheel by.
+        site: Its site-packages folder, relative to the prefix, with a slash at its end.
+        same: Lines of files below it.
+        other: Lines of files elsewhere (programs, data).
+    """
+
+    label: str
+    package: str
+    site: str
+    same: str
+    other: str
+
+    @classmethod
+    def read(cls, path: Path, folder: str) -> "_Record":
+        """Read a RECORD and split it."""
+        site, _, info = folder.rpartition("/")
+        name, _, version = info.removesuffix(".dist-info").partition("-")
+        text = path.read_bytes().decode("utf-8", "surrogateescape").replace("\r\n", "\n")
+        same, other = _split(text)
+        tag = _TAG.search(same)
+        return cls(
+            label=f"pypi:{name.lower().replace('_', '-')}",
+            package=f"pypi:{name}-{version}:{tag[1] if tag else ''}:{site}",
+            site=f"{site}/",
+            same=same,
+            other=other,
+        )
+
+    def owner(self, known: Tree | None) -> Owner:
+        """Return what the wheel claims."""
+        listing = hashlib.sha256(self.same.encode("utf-8", "surrogateescape")).hexdigest()
+        if known is not None and known.listing == listing:
+            paths = known.paths[: known.listed]
+            digests = [digest or None for digest in known.digests[: known.listed]]
+        else:
+            known = None
+            paths, digests = self._rows(self.same)
+        more, theirs = self._rows(self.other)
+        return Owner(
+            label=self.label,
+            package=self.package,
+            paths=[*paths, *more],
+            digests=[*digests, *theirs],
+            listing=listing,
+            listed=len(paths),
+            known=known,
+        )
+
+    def _rows(self, text: str) -> tuple[list[str], list[str | None]]:
+        rows = [row for row in csv.reader(text.splitlines(keepends=True)) if row]
+        paths = [
+            posixpath.normpath(self.site + row[0]) if ".." in row[0] else self.site + row[0]
+            for row in rows
+        ]
+        return paths, _hex_digests([row[1] if len(row) > 1 else "" for row in rows])
 
 
-def _is_tag(path: str) -> bool:
-    return path.endswith(".dist-info/WHEEL")
+def _split(text: str) -> tuple[str, str]:
+    """Return the lines of a RECORD that are below its site-packages, and the others."""
+    text = f"\n{text}"
+    other: list[str] = []
+    for mark in _ELSEWHERE:
+        start = text.find(mark)
+        while start >= 0:
+            end = text.find("\n", start + 1)
+            end = len(text) if end < 0 else end
+            other.append(text[start + 1 : end])
+            text = text[:start] + text[end:]
+            start = text.find(mark, start)
+    return text[1:], "\n".join(other)
 
 
 def _hex_digests(declared: Sequence[str]) -> list[str | None]:

@@ -10,14 +10,14 @@ import contextlib
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from envbuild.errors import FetchError, StoreError
 
 _BUSY_S = 60.0
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS trees (package TEXT PRIMARY KEY, rows TEXT NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS trees (package TEXT PRIMARY KEY, columns TEXT NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS archives (
   archive TEXT PRIMARY KEY, sha256 TEXT NOT NULL, first_seen TEXT NOT NULL
 ) STRICT;
@@ -27,24 +27,28 @@ PRAGMA user_version = 1;
 _VERSION = 1
 
 
-class Known(NamedTuple):
-    """A file whose content is known.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tree:
+    """What is known of a package's files in a cache: columns, because rows cost more to read.
 
     Attributes:
-        inode: Its inode number.
-        size: Bytes.
-        mtime_ns: Time of its last change, nanoseconds.
-        sha256: SHA-256 hex of its content.
+        listing: SHA-256 hex of the package's own list of files, without what differs per prefix;
+            empty where that list is read each time.
+        listed: How many of the files, the first ones, stand in that list.
+        paths: Files.
+        inodes: Their inode numbers; 0 where a file is not shared with a cache.
+        sizes: Their bytes.
+        mtimes_ns: Times of their last change, nanoseconds.
+        digests: SHA-256 hex of their contents, found equal to what the package declares.
     """
 
-    inode: int
-    size: int
-    mtime_ns: int
-    sha256: str
-
-
-Tree = dict[str, tuple[int, int, int, str]]
-"""Path in the package to inode, size, mtime_ns, sha256 (as `Known`; plain for speed)."""
+    listing: str = ""
+    listed: int = 0
+    paths: list[str]
+    inodes: list[int]
+    sizes: list[int]
+    mtimes_ns: list[int]
+    digests: list[str]
 
 
 class Ledger:
@@ -64,11 +68,11 @@ class Ledger:
             return {}
         with self._open() as connection:
             marks = ",".join("?" * len(packages))
-            query = f"SELECT package, rows FROM trees WHERE package IN ({marks})"  # noqa: S608
+            query = f"SELECT package, columns FROM trees WHERE package IN ({marks})"  # noqa: S608
             found = connection.execute(query, tuple(packages)).fetchall()
-        return {package: json.loads(rows) for package, rows in found}
+        return {package: Tree(**json.loads(columns)) for package, columns in found}
 
-    def remember(self, trees: Mapping[str, Mapping[str, tuple[int, int, int, str]]]) -> None:
+    def remember(self, trees: Mapping[str, Tree]) -> None:
         """Keep what was hashed; what was known of these packages is replaced.
 
         Raises:
@@ -77,7 +81,7 @@ class Ledger:
         if not trees:
             return
         rows = [
-            (package, json.dumps(tree, separators=(",", ":"), ensure_ascii=False))
+            (package, json.dumps(_columns(tree), separators=(",", ":"), ensure_ascii=False))
             for package, tree in trees.items()
         ]
         with self._open() as connection:
@@ -169,3 +173,7 @@ class Ledger:
             message = f"{self._path}: {error}"
             hint = "if it is damaged, remove it: files are then hashed once more"
             raise StoreError(message, hint=hint) from error
+
+
+def _columns(tree: Tree) -> dict[str, object]:
+    return {name: getattr(tree, name) for name in Tree.__dataclass_fields__}

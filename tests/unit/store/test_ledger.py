@@ -8,7 +8,14 @@ import pytest
 from envbuild.errors import FetchError, StoreError
 from envbuild.store.ledger import Ledger, Tree
 
-TREE: Tree = {"lib/größe.py": (7, 11, 1_700_000_000_000_000_001, "a" * 64)}
+TREE = Tree(
+    paths=["lib/größe.py"],
+    inodes=[7],
+    sizes=[11],
+    mtimes_ns=[1_700_000_000_000_000_001],
+    digests=["a" * 64],
+)
+EMPTY = Tree(paths=[], inodes=[], sizes=[], mtimes_ns=[], digests=[])
 
 
 @pytest.fixture
@@ -25,12 +32,12 @@ def test_an_empty_ledger_knows_nothing_and_makes_no_file(tmp_path: Path) -> None
 
 
 def test_trees_are_kept_replaced_and_forgotten(ledger: Ledger) -> None:
-    ledger.remember({"pypi:numpy": TREE, "conda:zlib": {}})
+    ledger.remember({"pypi:numpy": TREE, "conda:zlib": EMPTY})
     known = ledger.trees(["pypi:numpy", "pypi:other"])
-    assert {path: tuple(row) for path, row in known["pypi:numpy"].items()} == TREE
+    assert known["pypi:numpy"] == TREE
     assert set(known) == {"pypi:numpy"}
-    ledger.remember({"pypi:numpy": {}})
-    assert ledger.trees(["pypi:numpy"]) == {"pypi:numpy": {}}
+    ledger.remember({"pypi:numpy": EMPTY})
+    assert ledger.trees(["pypi:numpy"]) == {"pypi:numpy": EMPTY}
     ledger.forget(["pypi:numpy"])
     assert ledger.trees(["pypi:numpy"]) == {}
 
