@@ -30,7 +30,7 @@ from envbuild.tools import addresses, digests, rattler
 from envbuild.tools.conda_extract import extract
 from envbuild.tools.conda_tree import check_tree, entry_name
 from envbuild.tools.digests import Digests
-from envbuild.tools.files import exclusive, make_folder, remove_tree, write_atomic
+from envbuild.tools.files import exclusive, make_folder, remove_tree
 from envbuild.tools.http import NO_ROOM, Session, Unreachable
 
 _THREADS = 6
@@ -262,7 +262,11 @@ def _keep(extracted: Path, folder: Path, found: Digests) -> None:
     if folder.exists():
         folder.rename(extracted.parent / "damaged")
     extracted.rename(folder)
-    write_atomic(marker, json.dumps(entry) + "\n")
+    # No fsync, here and above: after a power cut, sizes tell a file that did not reach the disk.
+    new = extracted.with_name(marker.name)
+    new.write_text(json.dumps(entry) + "\n", encoding="utf-8")
+    new.chmod(0o644)
+    new.rename(marker)
 
 
 def evict(package: CondaPackage, *, cache: Path) -> None:

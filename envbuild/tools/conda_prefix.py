@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from envbuild.tools.files import write_atomic
-
 CLOBBERED = "__clobbers__"
 
 
@@ -39,15 +37,16 @@ def settle(prefix: Path, moved: Mapping[str, str]) -> dict[str, tuple[str, ...]]
     Returns:
         Package name to its installed files, relative to the prefix.
     """
-    replaced = [(_in_json(old), _in_json(new)) for old, new in moved.items()]
+    replaced = {Path(old).name: (_in_json(old), _in_json(new)) for old, new in moved.items()}
     installed: dict[str, tuple[str, ...]] = {}
     for path in sorted((prefix / "conda-meta").glob("*.json")):
         text = path.read_text(encoding="utf-8")
-        for old, new in replaced:
-            text = text.replace(old, new)
+        if path.stem in replaced:
+            text = text.replace(*replaced[path.stem])
         record = json.loads(text)
         installed[record["name"]] = tuple(sorted(record["files"]))
-        write_atomic(path, text if text.endswith("\n") else text + "\n")
+        path.write_text(text, encoding="utf-8")
+        path.chmod(0o644)
     (prefix / "CACHEDIR.TAG").unlink(missing_ok=True)
     return installed
 

@@ -68,8 +68,7 @@ def files_of(name: str, folder: Path) -> tuple[PackageFile, ...]:
         message = f"{name}: its list of files cannot be read: {type(error).__name__}: {error}"
         raise BrokenArchive(message) from error
     for file in found:
-        path = PurePosixPath(file.path)
-        if path.is_absolute() or ".." in path.parts or not path.parts:
+        if file.path.startswith("/") or file.path.strip("/.") == "" or ".." in file.path.split("/"):
             message = f"{name}: its list of files names {file.path!r}, outside of the prefix"
             raise BrokenArchive(message)
     return found

@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import logging
 import os
+import select
 import shlex
 import signal
 import subprocess
@@ -148,14 +149,24 @@ def _die_with_parent() -> None:
 def _wait(process: "subprocess.Popen[bytes]", timeout_s: float | None) -> bool:
     """Wait for the end; return whether the time limit ended it."""
     try:
-        process.wait(timeout_s)
-    except subprocess.TimeoutExpired:
-        _end(process)
-        return True
+        if _ended(process.pid, timeout_s):
+            process.wait()
+            return False
     except BaseException:
         _end(process)
         raise
-    return False
+    _end(process)
+    return True
+
+
+def _ended(pid: int, timeout_s: float | None) -> bool:
+    """Return whether a child ends in time; it is seen at once (Popen.wait looks every 50 ms)."""
+    descriptor = os.pidfd_open(pid)
+    try:
+        ready, _, _ = select.select([descriptor], [], [], timeout_s)
+    finally:
+        os.close(descriptor)
+    return bool(ready)
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:

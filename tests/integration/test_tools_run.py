@@ -1,0 +1,63 @@
+"""Starting programs: how they end, what they see, how long we wait."""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from envbuild.errors import ToolFailed, ToolMissing, ToolTimedOut
+from envbuild.tools.run import base_environment, run
+
+ENV = base_environment()
+
+
+def test_a_program_gets_its_input_and_exactly_its_environment() -> None:
+    program = "import os, sys; print(sys.stdin.read(), sorted(os.environ), oct(os.umask(0)))"
+    done = run(
+        ["/usr/bin/env", "-u", "LC_CTYPE", sys.executable, "-c", program], env=ENV, stdin="in"
+    )
+    assert done.stdout == "in ['HOME', 'LANG', 'PATH', 'TZ'] 0o22\n"
+
+
+def test_the_end_of_a_program_is_seen_at_once() -> None:
+    began = time.monotonic()
+    for _ in range(10):
+        run(["sleep", "0.03"], env=ENV, timeout_s=60)
+    assert time.monotonic() - began < 2
+
+
+def test_a_program_that_takes_too_long_is_ended(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    script = f"trap 'touch {mark}; exit' INT; sleep 30 & wait"
+    with pytest.raises(ToolTimedOut, match=r"did not end within 0\.3 s") as info:
+        run(["/bin/sh", "-c", script], env=ENV, timeout_s=0.3)
+    assert mark.exists()
+    assert "$ /bin/sh -c" in info.value.details
+
+
+def test_failures_tell_status_output_and_command(tmp_path: Path) -> None:
+    log = tmp_path / "logs" / "log"
+    with pytest.raises(ToolFailed, match="exit status 3") as info:
+        run(["/bin/sh", "-c", "echo oops >&2; exit 3"], env=ENV, log=log, timeout_s=10)
+    assert info.value.status == 3
+    assert info.value.details.startswith("oops\n$ /bin/sh")
+    assert "oops" in log.read_text()
+    with pytest.raises(ToolFailed, match="SIGTERM"):
+        run(["/bin/sh", "-c", "kill $$"], env=ENV, timeout_s=10)
+    with pytest.raises(ToolMissing, match="no such program"):
+        run([tmp_path / "none"], env=ENV)
+
+
+def test_descriptors_are_passed_on_only_if_asked() -> None:
+    read, write = os.pipe()
+    argv = [sys.executable, "-c", f"import os; os.write({write}, b'kept')"]
+    try:
+        run(argv, env=ENV, keep=[write], timeout_s=10)
+        assert os.read(read, 100) == b"kept"
+        with pytest.raises(ToolFailed):
+            run(argv, env=ENV, timeout_s=10)
+    finally:
+        os.close(read)
+        os.close(write)
