@@ -146,7 +146,7 @@ def _wanted(
 
 def _interpreter(interpreter: Interpreter, name: str) -> Iterator[Finding]:
     try:
-        now = noop.stamps(Path(stamp.path) for stamp in interpreter.stamps)
+        now = manifests.stamps(Path(stamp.path) for stamp in interpreter.stamps)
     except OSError as error:
         what = f"{interpreter.path}: {error.filename}: {error.strerror}"
     else:

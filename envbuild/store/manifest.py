@@ -7,7 +7,7 @@ the digest of the file list and is written last: a generation without it is rubb
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -15,9 +15,9 @@ from typing import Any, Literal
 from envbuild.errors import StoreError
 from envbuild.findings import Finding, Findings, Severity
 from envbuild.store.layout import Generation
+from envbuild.store.raw import MANIFEST_VERSION, look, read_raw
 from envbuild.tools.files import write_atomic
 
-MANIFEST_VERSION = 1
 FILES = "files.json"
 
 FileKind = Literal["file", "link", "bytecode"]
@@ -190,15 +190,6 @@ def write(generation: Generation, manifest: Manifest) -> None:
     write_atomic(generation.manifest, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
 
 
-def read_raw(generation: Generation) -> dict[str, Any] | None:
-    """Return manifest.json as it stands, or None if there is none: what the hot paths read.
-
-    Raises:
-        StoreError: It is damaged, or of a later version of envbuild.
-    """
-    return _parse(generation.manifest)
-
-
 def read(generation: Generation) -> Manifest:
     """Return a generation's manifest.
 
@@ -239,18 +230,16 @@ def read_files(generation: Generation, manifest: Manifest) -> FileList:
     return FileList(packages=tuple(data["packages"]), rows=tuple(rows))
 
 
-def _parse(path: Path) -> dict[str, Any] | None:
-    try:
-        data = json.loads(path.read_bytes())
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except ValueError as error:
-        message = f"{path} is damaged: {error}"
-        raise StoreError(message, hint="envbuild create NAME --reinstall") from error
-    if not isinstance(data, dict) or data.get("version") != MANIFEST_VERSION:
-        message = f"{path} is not of a version that this envbuild knows"
-        raise StoreError(message, hint="use a newer envbuild, or create NAME --reinstall")
-    return data
+def stamps(paths: Iterable[Path]) -> tuple[Stamp, ...]:
+    """Return files and folders as they are now.
+
+    Raises:
+        OSError: One is not there.
+    """
+    return tuple(
+        Stamp(path=str(path), size=size, mtime_ns=time)
+        for path, size, time in ((path, *look(path)) for path in paths)
+    )
 
 
 def _reinstall(generation: Generation) -> str:

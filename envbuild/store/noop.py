@@ -2,14 +2,13 @@
 
 import hashlib
 import os
-import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from envbuild.store import manifest as manifests
 from envbuild.store import present
 from envbuild.store.layout import Generation, Place
+from envbuild.store.raw import look, read_raw
 
 
 def unchanged(
@@ -29,7 +28,7 @@ def unchanged(
     generation = present.current(place)
     if generation is None or not generation.environment.is_file():
         return None
-    data = manifests.read_raw(generation)
+    data = read_raw(generation)
     if data is None or data["prefix"] != os.path.realpath(generation.prefix):
         return None
     if not _same_inputs(data["inputs"], recipe, locks):
@@ -58,21 +57,6 @@ def digest_of(path: Path) -> str | None:
         return None
 
 
-def stamps(paths: Iterable[Path]) -> tuple[manifests.Stamp, ...]:
-    """Return files and folders as they are now.
-
-    Raises:
-        OSError: One is not there.
-    """
-    return tuple(_stamp(path) for path in paths)
-
-
-def _stamp(path: Path) -> manifests.Stamp:
-    status = path.stat()
-    size = 0 if stat.S_ISDIR(status.st_mode) else status.st_size
-    return manifests.Stamp(path=str(path), size=size, mtime_ns=status.st_mtime_ns)
-
-
 def _same_inputs(inputs: dict[str, Any], recipe: Path, locks: Sequence[Path]) -> bool:
     recipes = [(Path(path), digest) for path, digest in inputs["recipe"]]
     if not recipes or recipes[0][0] != recipe:
@@ -90,9 +74,10 @@ def _same_interpreter(interpreter: dict[str, Any] | None, python: str | None) ->
         return True
     if python is not None and python != interpreter["path"]:
         return False
-    then = [(stamp["path"], stamp["size"], stamp["mtime_ns"]) for stamp in interpreter["stamps"]]
     try:
-        now = stamps(Path(path) for path, _, _ in then)
+        return all(
+            (stamp["size"], stamp["mtime_ns"]) == look(stamp["path"])
+            for stamp in interpreter["stamps"]
+        )
     except OSError:
         return False
-    return then == [(stamp.path, stamp.size, stamp.mtime_ns) for stamp in now]

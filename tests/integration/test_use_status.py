@@ -54,7 +54,7 @@ class _World:
             path=str(self.python),
             version="3.11.7",
             digest="c" * 64,
-            stamps=noop.stamps([self.python]),
+            stamps=manifest.stamps([self.python]),
         )
         whole = digest or environment_digest(
             lock,

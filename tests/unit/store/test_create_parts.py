@@ -204,7 +204,7 @@ def test_a_moved_store_is_something_to_do(made: Generation, files: tuple[Path, P
 def test_the_interpreter_counts(made: Generation, files: tuple[Path, Path], tmp_path: Path) -> None:
     python = tmp_path / "python3"
     python.write_text("1")
-    stamps = noop.stamps((python, tmp_path / "recipes"))
+    stamps = manifests.stamps((python, tmp_path / "recipes"))
     interpreter = Interpreter(path=f"{python}", version="3.11.1", digest="x", stamps=stamps)
     write(made, inputs(*files), interpreter)
     assert unchanged(made, files) == made

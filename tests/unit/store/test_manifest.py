@@ -12,6 +12,7 @@ from envbuild.findings import Finding, Severity
 from envbuild.store import manifest as manifests
 from envbuild.store.layout import Generation, Store
 from envbuild.store.manifest import Inputs, InstalledPackage, Interpreter, Manifest, Stamp
+from envbuild.store.raw import read_raw
 
 MANIFEST = Manifest(
     name="demo",
@@ -66,7 +67,7 @@ def test_what_is_written_is_read(generation: Generation) -> None:
 
 
 def test_no_manifest_is_no_generation(generation: Generation) -> None:
-    assert manifests.read_raw(generation) is None
+    assert read_raw(generation) is None
     with pytest.raises(StoreError, match="not a complete generation"):
         manifests.read(generation)
 

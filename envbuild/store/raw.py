@@ -1,0 +1,42 @@
+"""What hot paths read of a manifest: plain JSON, with nothing but json imported."""
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+from envbuild.errors import StoreError
+from envbuild.store.layout import Generation
+
+MANIFEST_VERSION = 1
+
+
+def read_raw(generation: Generation) -> dict[str, Any] | None:
+    """Return manifest.json as it stands, or None if there is none.
+
+    Raises:
+        StoreError: It is damaged, or of another version of envbuild.
+    """
+    path = generation.manifest
+    try:
+        data = json.loads(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except ValueError as error:
+        message = f"{path} is damaged: {error}"
+        raise StoreError(message, hint="envbuild create NAME --reinstall") from error
+    if not isinstance(data, dict) or data.get("version") != MANIFEST_VERSION:
+        message = f"{path} is not of a version that this envbuild knows"
+        raise StoreError(message, hint="use a newer envbuild, or create NAME --reinstall")
+    return data
+
+
+def look(path: str | Path) -> tuple[int, int]:
+    """Return size (bytes, 0 for a folder) and time of change (ns) of a file or folder.
+
+    Raises:
+        OSError: It is not there.
+    """
+    status = os.stat(path)  # noqa: PTH116
+    return 0 if stat.S_ISDIR(status.st_mode) else status.st_size, status.st_mtime_ns
