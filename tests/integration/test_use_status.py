@@ -16,7 +16,7 @@ from envbuild.pipeline.lock import write_lock
 from envbuild.pipeline.status import Status, status
 from envbuild.recipe.load import load
 from envbuild.solve.solution import PlatformSolution, Solution
-from envbuild.store import manifest, noop
+from envbuild.store import manifest
 from envbuild.store.layout import STORE_FORMAT, Generation, Place
 
 _RECIPE = 'name: demo\nchannels: [host]\npython: ">=3.11"\n'
