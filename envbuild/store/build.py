@@ -148,7 +148,7 @@ def _linked(work: Build) -> tuple[tuple[CondaPackage, ...], Checked, Findings]:
         if not checked.spoiled or attempt == _ATTEMPTS:
             return conda, checked, notes
         work.progress.step("files in the cache were changed: fetching their packages anew")
-        halves.evict(work, checked.spoiled)
+        halves.evict(work, conda, checked.spoiled)
         remove_tree(work.prefix)
     raise AssertionError
 

@@ -15,7 +15,7 @@ from envbuild.packages import CondaPackage
 from envbuild.store.installed import Owner
 from envbuild.target import Target
 from envbuild.tools import uv
-from envbuild.tools.files import make_folder, remove_tree
+from envbuild.tools.files import make_folder
 from envbuild.tools.uv_question import Source, index_address
 
 if TYPE_CHECKING:
@@ -168,16 +168,19 @@ def install_pip(work: "Build") -> None:
         work.ledger.note_wheels(_wheels_key(work))
 
 
-def evict(work: "Build", owners: Sequence[Owner]) -> None:
+def evict(work: "Build", conda: Sequence[CondaPackage], owners: Sequence[Owner]) -> None:
     """Remove packages from the caches whose files there are not what they should be.
 
     Raises:
         ToolFailed: uv cannot remove its own.
     """
     work.ledger.forget([owner.package for owner in owners])
-    for owner in owners:
-        if owner.cached_as:
-            remove_tree(Path(owner.cached_as))
+    spoiled = {owner.name for owner in owners if owner.is_conda}
+    for package in conda:
+        if package.name in spoiled:
+            from envbuild.tools import conda_archives
+
+            conda_archives.evict(package, cache=work.store.package_cache)
     if wheels := sorted({owner.name for owner in owners if not owner.is_conda}):
         uv.evict(wheels, _engine(work, Path(sys.executable)))
 

@@ -47,7 +47,6 @@ class Owner:
     Attributes:
         label: `conda:NAME` or `pypi:NAME`.
         package: What the ledger knows it by: exact enough that two builds never share it.
-        cached_as: Folder of its extracted archive (conda), or empty.
         paths: Its files, relative to the prefix.
         digests: SHA-256 hex that it declares for each, None where it declares none.
         sources: Files of the cache that were copied with a new prefix in them: absolute path, and
@@ -60,7 +59,6 @@ class Owner:
 
     label: str
     package: str
-    cached_as: str = ""
     paths: Sequence[str]
     digests: Sequence[str | None]
     sources: tuple[tuple[str, str], ...] = ()
@@ -140,7 +138,6 @@ def _conda_owner(record: Mapping[str, Any]) -> Owner:
     return Owner(
         label=f"conda:{record['name']}",
         package=f"conda:{record['fn']}:{record.get('sha256') or record.get('md5')}",
-        cached_as=source,
         paths=paths,
         digests=digests,
         sources=tuple(sources),

@@ -13,13 +13,15 @@ where its files are no longer as they were.
 
 import concurrent.futures
 import contextlib
+import errno
 import hashlib
 import json
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from envbuild.access import Access
@@ -31,7 +33,9 @@ from envbuild.tools.conda_extract import extract
 from envbuild.tools.conda_tree import check_tree, entry_name
 from envbuild.tools.digests import Digests
 from envbuild.tools.files import exclusive, make_folder, remove_tree
-from envbuild.tools.http import NO_ROOM, Session, Unreachable
+
+if TYPE_CHECKING:
+    from envbuild.tools.http import Session
 
 _THREADS = 6
 _FORMAT = 1
@@ -68,7 +72,7 @@ def fetch(
     access: Access,
     progress: Progress,
     first_digest: FirstDigest,
-    session: Session | None = None,
+    session: "Session | None" = None,
 ) -> tuple[Fetched, ...]:
     """Make sure that every package lies extracted in the cache, and return them in order.
 
@@ -88,12 +92,10 @@ def fetch(
         StoreError: There is no room.
     """
     make_folder(cache)
-    places = addresses.mirrors(access)
     stoppable = _Stoppable(progress)
     fetcher = _Fetcher(
         cache=cache,
-        session=session or Session(access),
-        mirrors=_canonical_mirrors(packages, places, access),
+        network=_Network(packages, access, session),
         progress=stoppable,
         first_digest=first_digest,
     )
@@ -158,13 +160,37 @@ def _canonical_mirrors(
     return {known.get(name, name): urls for name, urls in places.places.items()}
 
 
+class _Network:
+    """Session and mirrors, made when the first archive has to be fetched: mostly none has."""
+
+    def __init__(
+        self, packages: Sequence[CondaPackage], access: Access, session: "Session | None"
+    ) -> None:
+        self._packages = packages
+        self._access = access
+        self._session = session
+        self._mirrors: dict[str, tuple[str, ...]] | None = None
+        self._guard = threading.Lock()
+
+    def reach(self) -> "tuple[Session, dict[str, tuple[str, ...]]]":
+        """Return the session, and mirrors by canonical channel address."""
+        from envbuild.tools.http import Session
+
+        with self._guard:
+            if self._session is None:
+                self._session = Session(self._access)
+            if self._mirrors is None:
+                places = addresses.mirrors(self._access)
+                self._mirrors = _canonical_mirrors(self._packages, places, self._access)
+            return self._session, self._mirrors
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Fetcher:
     """What the threads of one `fetch` share."""
 
     cache: Path
-    session: Session
-    mirrors: dict[str, tuple[str, ...]]
+    network: _Network
     progress: Progress
     first_digest: FirstDigest
 
@@ -197,7 +223,7 @@ class _Fetcher:
             check_tree(package.filename, part / "package")
             _keep(part / "package", folder, found)
         except OSError as error:
-            if error.errno not in NO_ROOM:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
             message = f"{self.cache}: no room for {package.filename}"
             raise StoreError(message, hint="free some space or use another store") from error
@@ -218,11 +244,14 @@ class _Fetcher:
                 raise FetchError(message, hint="the archive of a local package is gone") from error
             digests.check(found, str(local), sha256=package.sha256, md5=md5, size=size)
             return local, found
+        from envbuild.tools.http import Unreachable
+
         to = part / package.filename
-        *others, last = self._addresses(package.url)
+        session, mirrors = self.network.reach()
+        *others, last = _addresses(package.url, mirrors)
 
         def download(url: str) -> Digests:
-            return self.session.download(
+            return session.download(
                 url,
                 to,
                 sha256=package.sha256,
@@ -237,15 +266,14 @@ class _Fetcher:
                 return to, download(url)
         return to, download(last)
 
-    def _addresses(self, url: str) -> tuple[str, ...]:
-        """Return where to ask for an archive: its channel's mirrors, else its own address."""
-        fitting = [channel for channel in self.mirrors if url.startswith(channel + "/")]
-        if not fitting:
-            return (url,)
-        channel = max(fitting, key=len)
-        return tuple(
-            addresses.join(mirror, url.removeprefix(channel)) for mirror in self.mirrors[channel]
-        )
+
+def _addresses(url: str, mirrors: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """Return where to ask for an archive: its channel's mirrors, else its own address."""
+    fitting = [channel for channel in mirrors if url.startswith(channel + "/")]
+    if not fitting:
+        return (url,)
+    channel = max(fitting, key=len)
+    return tuple(addresses.join(mirror, url.removeprefix(channel)) for mirror in mirrors[channel])
 
 
 def _keep(extracted: Path, folder: Path, found: Digests) -> None:

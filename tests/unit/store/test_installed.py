@@ -223,7 +223,7 @@ def test_a_rewritten_file_is_checked_and_so_is_where_it_came_from(prefix: Prefix
     source.write_bytes(b"/placeholder edited")
     found, _ = prefix.check()
     assert codes(found) == [("file-differs", f"{source}")]
-    assert [owner.cached_as for owner in found.spoiled] == [f"{prefix.cache}"]
+    assert [owner.name for owner in found.spoiled] == ["noarch"]
 
 
 def test_a_source_that_is_gone(prefix: Prefix) -> None:
