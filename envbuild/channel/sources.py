@@ -93,24 +93,30 @@ def digest_of(sources: Sequence[Source], digests: Sequence[str]) -> str:
     return total.hexdigest()
 
 
-def watched(python: HostPython) -> tuple[Path, ...]:
+def watched(python: HostPython, added: Path | None = None) -> tuple[Path, ...]:
     """Return what shows by size and mtime, unread, that an interpreter may have changed.
 
     That is the executable, libpython and every folder of the standard library (a file that is
-    put in place or removed changes its folder's mtime); for an added one its package.
+    put in place or removed changes its folder's mtime); for an added one its package. The list of
+    added ones is among it where it is there, since a new one may be chosen instead.
+
+    Args:
+        python: The interpreter.
+        added: The list of added interpreters (`added.index_of`), or None.
 
     Raises:
         HostError: A folder cannot be read.
     """
+    listed = (added,) if added is not None and added.is_file() else ()
     if python.archive is not None:
-        return (python.archive,)
+        return (python.archive, *listed)
     try:
         library = libpython(python)
         folders = sorted(_folders(python.stdlib))
     except OSError as error:
         message = f"{python.path} cannot be read: {error}"
         raise HostError(message) from error
-    return (python.path, *((library,) if library else ()), *folders)
+    return (python.path, *((library,) if library else ()), *folders, *listed)
 
 
 def _folders(folder: Path) -> Iterator[Path]:

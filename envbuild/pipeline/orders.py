@@ -129,7 +129,7 @@ def _on_host(order: Order, lock: Lock, ask: Ask, place: Place) -> tuple[Order, H
         path=str(python.path),
         version=python.version,
         digest=digest,
-        stamps=manifests.stamps(host.watched(python)),
+        stamps=manifests.stamps(host.watched(python, place.store.added_pythons)),
         libraries=host.libraries(python),
     )
     environment = environment_digest(

@@ -81,6 +81,11 @@ class Store:
         return self.root / "channels"
 
     @property
+    def added_pythons(self) -> Path:
+        """The list of interpreters that `channel add-python` added; written by the channel."""
+        return self.channels / "host" / "pythons.json"
+
+    @property
     def by_name(self) -> Path:
         """Links by name, for conda's `envs_dirs`."""
         return self.root / "by-name"

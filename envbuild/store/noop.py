@@ -33,7 +33,8 @@ def unchanged(
         return None
     if not _same_inputs(data["inputs"], recipe, locks):
         return None
-    return generation if _same_interpreter(data["interpreter"], python) else None
+    same = _same_interpreter(data["interpreter"], python, place.store.added_pythons)
+    return generation if same else None
 
 
 def lock_files(folder: Path, platform: str) -> tuple[Path, ...]:
@@ -69,10 +70,13 @@ def _same_inputs(inputs: dict[str, Any], recipe: Path, locks: Sequence[Path]) ->
     )
 
 
-def _same_interpreter(interpreter: dict[str, Any] | None, python: str | None) -> bool:
+def _same_interpreter(interpreter: dict[str, Any] | None, python: str | None, added: Path) -> bool:
     if interpreter is None:
         return True
     if python is not None and python != interpreter["path"]:
+        return False
+    if added.exists() and not any(stamp["path"] == str(added) for stamp in interpreter["stamps"]):
+        # One was added since: it may come before the one that was taken.
         return False
     try:
         return all(

@@ -13,6 +13,7 @@ from envbuild.channel import added, host
 from envbuild.channel.host import Wish
 from envbuild.channel.interpreter import HostPython, Unfit, ask
 from envbuild.errors import HostError, RecipeError, StoreError, ToolMissing
+from envbuild.store.layout import Store
 from envbuild.tools.run import Completed
 
 
@@ -261,6 +262,12 @@ def test_an_added_one_comes_before_the_running_one(tmp_path: Path) -> None:
     assert found.archive_digest == "bb"  # the newest of equal ones
     assert host.digest(found) == "bb"
     assert host.watched(found) == (found.archive,)
+    listed_in = Store(root=tmp_path.parent).added_pythons
+    assert host.watched(found, added.index_of(tmp_path)) == (
+        found.archive,
+        added.index_of(tmp_path),
+    )
+    assert listed_in == added.index_of(tmp_path.parent / "channels")
     assert host.choose("3.11", wish, runner=machine).origin == "running"
 
 
