@@ -23,7 +23,7 @@ from envbuild.tools.run import Runner, run
 KERNEL = "4.18"
 """`__linux` of every target: the kernel of the oldest distributions with glibc 2.28."""
 
-_SOLVE_TIMEOUT_S = 1800.0
+_SOLVE_TIMEOUT_S = 3600.0
 _LINK_TIMEOUT_S = 3600.0
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)

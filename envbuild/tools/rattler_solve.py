@@ -27,7 +27,7 @@ from rattler.networking import AddHeadersMiddleware, MirrorMiddleware, RetryMidd
 from rattler.package import BuildString
 
 _RETRIES = 2
-_REQUEST_TIMEOUT_S = 600
+_REQUEST_TIMEOUT_S = 300
 _HALF_MS = timedelta(microseconds=500)
 
 
@@ -62,20 +62,29 @@ async def solve_all(request: dict[str, Any]) -> dict[str, Any]:
             questions.append(_question(item))
         except InvalidMatchSpecError as error:
             return {"error": {"kind": "spec", "text": str(error), "platform": item["platform"]}}
+    # The engine asks a second mirror only where the first does not answer; a 404 ends it.
+    attempts = max((len(urls) for urls in request["mirrors"].values()), default=1)
+    last: GatewayError | None = None
+    for turn in range(attempts):
+        mirrors = {
+            name: urls[turn % len(urls) :] + urls[: turn % len(urls)]
+            for name, urls in request["mirrors"].items()
+        }
+        try:
+            return await _ask_one_way({**request, "mirrors": mirrors}, questions)
+        except GatewayError as error:
+            last = error
+    return {"error": {"kind": "fetch", "text": str(last)}}
+
+
+async def _ask_one_way(request: dict[str, Any], questions: Sequence[_Question]) -> dict[str, Any]:
+    """Ask with shards, and without them where a mirror has no answer but something else."""
     try:
         return await _ask_all(_gateway(request, shards=True), questions)
     except GatewayError as error:
-        # A mirror may answer anything for the shards' index that it does not have.
         if "shard" not in str(error) or "(Connect)" in str(error):
-            return _fetch_error(error)
-    try:
-        return await _ask_all(_gateway(request, shards=False), questions)
-    except GatewayError as error:
-        return _fetch_error(error)
-
-
-def _fetch_error(error: GatewayError) -> dict[str, Any]:
-    return {"error": {"kind": "fetch", "text": str(error)}}
+            raise
+    return await _ask_all(_gateway(request, shards=False), questions)
 
 
 def _question(item: dict[str, Any]) -> _Question:

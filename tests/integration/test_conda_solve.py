@@ -206,9 +206,10 @@ def test_two_mirrors_give_equal_records_and_show_in_none(tmp_path: Path) -> None
     assert "127.0.0.1" not in repr(answers)
 
 
-def test_a_second_mirror_helps(tmp_path: Path) -> None:
+@pytest.mark.parametrize("first", ["http://127.0.0.1:9/conda-forge", "URL/no-such-folder"])
+def test_a_second_mirror_helps(tmp_path: Path, first: str) -> None:
     with serve(SNAPSHOT) as server:
-        mirrors = ("http://127.0.0.1:9/conda-forge", f"{server.url}/conda-forge")
+        mirrors = (first.replace("URL", server.url), f"{server.url}/conda-forge")
         access = Access(channel_mirrors={"conda-forge": mirrors})
         (solved,) = rattler.solve([request("python 3.11.*")], access=access, cache=tmp_path)
     assert solved.packages
