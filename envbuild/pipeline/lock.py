@@ -32,6 +32,7 @@ from envbuild.store.layout import Store
 from envbuild.target import PLATFORMS, Platform
 from envbuild.tools import rattler
 from envbuild.tools.files import make_folder, sync_folder, write_atomic
+from envbuild.tools.run import Runner, run
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,6 +73,7 @@ def make_lock(
     store: Store,
     now: datetime,
     progress: Progress,
+    engine: Runner = run,
 ) -> LockResult:
     """Solve both halves of a recipe and freeze them; writes nothing but caches.
 
@@ -82,6 +84,7 @@ def make_lock(
         store: Where the caches are.
         now: The clock (UTC).
         progress: Is told what begins.
+        engine: How the worker of the conda engine is started.
 
     Raises:
         NoSolution: It cannot be done.
@@ -92,7 +95,7 @@ def make_lock(
     old, upgrade = options.old, _upgrade(options)
     instant = _cutoff(loaded, options, now=now.astimezone(UTC).replace(microsecond=0))
     make_folder(store.cache)
-    solution = _solve(loaded, old, upgrade, instant, access, store, progress)
+    solution = _solve(loaded, old, upgrade, instant, access, store, progress, engine)
     lock = freeze(loaded.recipe, solution)
     if old is not None and options.exclude_newer is None and not upgrade.everything:
         lock = _unmoved(old, lock)
@@ -103,12 +106,12 @@ def make_lock(
     )
 
 
-def check_lock(lock: Lock, loaded: LoadedRecipe) -> Findings:
+def check_lock(lock: Lock, loaded: LoadedRecipe, *, engine: Runner = run) -> Findings:
     """Return every line of the recipe that the lock does not answer; no solve, no network."""
     return answers.check(
         lock,
         loaded,
-        matches=partial(rattler.match, access=Access()),
+        matches=partial(rattler.match, access=Access(), runner=engine),
         virtual=rattler.virtual_packages,
     )
 
@@ -192,6 +195,7 @@ def _solve(
     access: Access,
     store: Store,
     progress: Progress,
+    engine: Runner,
 ) -> Solution:
     platforms = loaded.recipe.target.platforms
     if loaded.recipe.on_host_python:
@@ -214,6 +218,7 @@ def _solve(
         prefer=_preferred(old, upgrade),
         access=access,
         cache=store.cache,
+        runner=engine,
     )
 
     def solve_pip(platform: Platform) -> PipHalf:

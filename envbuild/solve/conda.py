@@ -16,6 +16,7 @@ from envbuild.recipe.targets import target
 from envbuild.solve.agreement import check as check_agreement
 from envbuild.target import Platform
 from envbuild.tools import rattler as engine
+from envbuild.tools.run import Runner, run
 
 _SHOWN = 5
 
@@ -56,6 +57,7 @@ def half(
     prefer: Mapping[Platform, tuple[CondaPackage, ...]],
     access: Access,
     cache: Path,
+    runner: Runner = run,
 ) -> CondaHalf:
     """Solve the conda half, all platforms in one worker process.
 
@@ -66,6 +68,7 @@ def half(
         prefer: Records per platform to keep where nothing speaks against it.
         access: How channels are reached.
         cache: The store's cache folder.
+        runner: How the engine's worker is started.
 
     Raises:
         NoSolution: It cannot be done; `details` has the solver's reason and the recipe's specs.
@@ -88,7 +91,7 @@ def half(
         for platform in platforms
     ]
     try:
-        answers = engine.solve(requests, access=access, cache=cache)
+        answers = engine.solve(requests, access=access, cache=cache, runner=runner)
     except NoSolution as error:
         message = f"{loaded.recipe.name}: {error.message}"
         raise NoSolution(

@@ -9,6 +9,7 @@ import shlex
 import signal
 import subprocess
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,41 +103,146 @@ def run(
         ToolFailed: It ended with another status than 0 and `check` is set.
         ToolTimedOut: It did not end in `timeout_s`.
     """
-    words = tuple(os.fspath(word) for word in argv)
-    _LOG.info("$ %s", command_text(words))
-    with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as out:
-        source.write((stdin or "").encode())
-        source.seek(0)
-        with tempfile.TemporaryFile() as err:
+    started = Started(argv, env=env, cwd=cwd, keep=keep)
+    return started.finish(stdin or "", timeout_s=timeout_s, log=log, check=check)
+
+
+class Started:
+    """A program that runs already and waits for its input.
+
+    It is a `Runner` too: called with the command and environment that it was started with, it
+    gives that program its input; any other command, and every call after the first, is run anew.
+    So what a program does before it reads (starting, importing) costs no waiting.
+    """
+
+    def __init__(
+        self,
+        argv: Sequence[str | os.PathLike[str]],
+        *,
+        env: Mapping[str, str],
+        cwd: Path | None = None,
+        keep: Sequence[int] = (),
+    ) -> None:
+        """Start it; arguments as those of `run`.
+
+        Raises:
+            ToolMissing: There is no such program.
+        """
+        self._argv = tuple(os.fspath(word) for word in argv)
+        self._env = dict(env)
+        self._waiting = True
+        _LOG.info("$ %s", command_text(self._argv))
+        with contextlib.ExitStack() as files:
+            self._out = files.enter_context(tempfile.TemporaryFile())
+            self._err = files.enter_context(tempfile.TemporaryFile())
+            source, self._in = os.pipe2(os.O_CLOEXEC)
             try:
-                process = subprocess.Popen(
-                    words,
+                self._process = subprocess.Popen(
+                    self._argv,
                     stdin=source,
-                    stdout=out,
-                    stderr=err,
-                    env=dict(env),
+                    stdout=self._out,
+                    stderr=self._err,
+                    env=self._env,
                     cwd=cwd,
                     umask=0o022,
                     process_group=0,
                     pass_fds=tuple(keep),
                     preexec_fn=_die_with_parent,  # noqa: PLW1509
                 )
-            except FileNotFoundError as error:
-                message = f"{words[0]}: no such program"
-                raise ToolMissing(message, argv=words) from error
-            timed_out = _wait(process, timeout_s)
+            except BaseException as error:
+                os.close(self._in)
+                if isinstance(error, FileNotFoundError):
+                    message = f"{self._argv[0]}: no such program"
+                    raise ToolMissing(message, argv=self._argv) from error
+                raise
+            finally:
+                os.close(source)
+            self._files = files.pop_all()
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
+    def finish(
+        self,
+        stdin: str,
+        *,
+        timeout_s: float | None = None,
+        log: Path | None = None,
+        check: bool = True,
+    ) -> Completed:
+        """Give it its input, wait for its end, and return what it printed; errors as of `run`."""
+        self._waiting = False
+        with self._files:
+            feeding = threading.Thread(target=self._feed, args=(stdin.encode(),))
+            feeding.start()
+            timed_out = _wait(self._process, timeout_s)
+            feeding.join()
             completed = Completed(
-                argv=words, status=process.returncode, stdout=_text(out), stderr=_text(err)
+                argv=self._argv,
+                status=self._process.returncode,
+                stdout=_text(self._out),
+                stderr=_text(self._err),
             )
+        limit_s = timeout_s if timed_out else None
+        return _judged(completed, timed_out_s=limit_s, log=log, check=check)
+
+    def __call__(
+        self,
+        argv: Sequence[str | os.PathLike[str]],
+        *,
+        env: Mapping[str, str],
+        stdin: str | None = None,
+        cwd: Path | None = None,
+        timeout_s: float | None = None,
+        log: Path | None = None,
+        check: bool = True,
+        keep: Sequence[int] = (),
+    ) -> Completed:
+        """Finish this program where it is the one asked for, else run the other."""
+        same = tuple(os.fspath(word) for word in argv) == self._argv and dict(env) == self._env
+        if same and self._waiting and cwd is None and not keep:
+            return self.finish(stdin or "", timeout_s=timeout_s, log=log, check=check)
+        return run(
+            argv,
+            env=env,
+            stdin=stdin,
+            cwd=cwd,
+            timeout_s=timeout_s,
+            log=log,
+            check=check,
+            keep=keep,
+        )
+
+    def close(self) -> None:
+        """End it where nothing was asked of it."""
+        if self._waiting:
+            self._waiting = False
+            os.close(self._in)
+            self._process.kill()
+            self._process.wait()
+            self._files.close()
+
+    def _feed(self, data: bytes) -> None:
+        with contextlib.suppress(BrokenPipeError), os.fdopen(self._in, "wb") as pipe:
+            pipe.write(data)
+
+
+def _judged(
+    completed: Completed, *, timed_out_s: float | None, log: Path | None, check: bool
+) -> Completed:
+    """Write the log and return what was printed, or raise what the end means."""
+    argv = completed.argv
     if log is not None:
         _write_log(log, completed)
-    if timed_out:
-        message = f"{Path(words[0]).name} did not end within {timeout_s:g} s"
-        raise ToolTimedOut(message, argv=words, log=log, details=_tail(completed))
+    if timed_out_s is not None:
+        message = f"{Path(argv[0]).name} did not end within {timed_out_s:g} s"
+        raise ToolTimedOut(message, argv=argv, log=log, details=_tail(completed))
     if check and completed.status:
-        message = f"{Path(words[0]).name} failed with {_status_text(completed.status)}"
+        message = f"{Path(argv[0]).name} failed with {_status_text(completed.status)}"
         raise ToolFailed(
-            message, argv=words, status=completed.status, log=log, details=_tail(completed)
+            message, argv=argv, status=completed.status, log=log, details=_tail(completed)
         )
     return completed
 

@@ -3,12 +3,13 @@
 import os
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from envbuild.errors import ToolFailed, ToolMissing, ToolTimedOut
-from envbuild.tools.run import base_environment, run
+from envbuild.tools.run import Started, base_environment, run
 
 ENV = base_environment()
 
@@ -61,3 +62,36 @@ def test_descriptors_are_passed_on_only_if_asked() -> None:
     finally:
         os.close(read)
         os.close(write)
+
+
+def test_a_started_program_gets_its_input_later() -> None:
+    argv, env = ["cat"], base_environment()
+    with closing(Started(argv, env=env)) as started:
+        completed = started(argv, env=env, stdin="ü" * 200_000)
+    assert completed.stdout == "ü" * 200_000
+
+
+def test_a_started_program_is_used_once_and_only_for_what_it_is() -> None:
+    env = base_environment()
+    with closing(Started(["cat"], env=env)) as started:
+        assert started(["echo", "another"], env=env).stdout == "another\n"
+        assert started(["cat"], env=env, stdin="first").stdout == "first"
+        assert started(["cat"], env=env, stdin="second").stdout == "second"
+
+
+def test_a_started_program_that_nobody_asks_is_ended() -> None:
+    started = Started(["cat"], env=base_environment())
+    started.close()
+    with pytest.raises(ChildProcessError):
+        os.waitpid(started.pid, os.WNOHANG)
+
+
+def test_a_started_program_that_does_not_read_its_input() -> None:
+    argv, env = ["sh", "-c", "exit 3"], base_environment()
+    with closing(Started(argv, env=env)) as started, pytest.raises(ToolFailed):
+        started(argv, env=env, stdin="x" * 1_000_000)
+
+
+def test_a_program_that_cannot_be_started_ahead() -> None:
+    with pytest.raises(ToolMissing):
+        Started(["/no/such/program"], env=base_environment())

@@ -1,6 +1,7 @@
 """`envbuild lock`: solve recipes and write their locks, or say whether locks answer."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from envbuild.findings import Findings, errors_of
 if TYPE_CHECKING:
     from envbuild.lock.model import Lock
     from envbuild.recipe.load import LoadedRecipe
+    from envbuild.tools.run import Runner, Started
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,16 +76,26 @@ def command(here: Here, /, **told: Any) -> int:  # noqa: ANN401
     act = _act_of(here, wish)
     code = 0
     rows: list[dict[str, object]] = []
-    for loaded in list(_recipes(here, wish)):
-        row, findings = act(here, loaded, wish)
-        rows.append(row)
-        code = max(code, 1 if errors_of(findings) else 0)
+    with closing(_engine(here, wish)) as engine:
+        for loaded in list(_recipes(here, wish)):
+            row, findings = act(here, loaded, wish, engine)
+            rows.append(row)
+            code = max(code, 1 if errors_of(findings) else 0)
     if wish.as_json:
         output.print_json({"locks": rows})
     return code
 
 
 Row = tuple[dict[str, object], Findings]
+
+
+def _engine(here: Here, wish: Wish) -> "Started":
+    """Start the conda engine, which loads while the recipe is read."""
+    from envbuild.access import Access
+    from envbuild.tools.rattler_process import ahead
+
+    solves = not (wish.check or here.locked or here.frozen)
+    return ahead(here.access if solves else Access())
 
 
 def _act_of(here: Here, wish: Wish) -> "Any":  # noqa: ANN401
@@ -141,7 +153,7 @@ def _existing(here: Here, loaded: "LoadedRecipe") -> "tuple[Path, Lock]":
     return found
 
 
-def _read(here: Here, loaded: "LoadedRecipe", wish: Wish) -> Row:
+def _read(here: Here, loaded: "LoadedRecipe", wish: Wish, _engine: "Runner") -> Row:
     """Read the lock, and take it as it is."""
     folder, _ = _existing(here, loaded)
     name = loaded.recipe.name
@@ -150,13 +162,13 @@ def _read(here: Here, loaded: "LoadedRecipe", wish: Wish) -> Row:
     return {"name": name, "folder": str(folder), "findings": []}, ()
 
 
-def _check(here: Here, loaded: "LoadedRecipe", wish: Wish) -> Row:
+def _check(here: Here, loaded: "LoadedRecipe", wish: Wish, engine: "Runner") -> Row:
     """Say whether the lock answers the recipe."""
     from envbuild.pipeline import allow, lock
 
     folder, old = _existing(here, loaded)
     name = loaded.recipe.name
-    found = lock.check_lock(old, loaded)
+    found = lock.check_lock(old, loaded, engine=engine)
     findings = allow.judge(found, loaded, today=here.now().date())
     stale = bool(errors_of(findings))
     if not wish.as_json:
@@ -169,7 +181,7 @@ def _check(here: Here, loaded: "LoadedRecipe", wish: Wish) -> Row:
     return {**row, "findings": output.findings_json(findings)}, findings
 
 
-def _lock(here: Here, loaded: "LoadedRecipe", wish: Wish) -> Row:
+def _lock(here: Here, loaded: "LoadedRecipe", wish: Wish, engine: "Runner") -> Row:
     """Solve the recipe and write its lock if it differs."""
     from envbuild.pipeline import lock
     from envbuild.solve.solution import Upgrade
@@ -184,6 +196,7 @@ def _lock(here: Here, loaded: "LoadedRecipe", wish: Wish) -> Row:
             store=here.store,
             now=here.now(),
             progress=shown,
+            engine=engine,
         )
     refused = bool(errors_of(made.findings))
     changed = old is None or bool(made.changes)
