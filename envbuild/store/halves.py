@@ -1,5 +1,6 @@
 """Both halves of a lock: fetched at once, then linked one after the other."""
 
+import contextlib
 import hashlib
 import json
 import re
@@ -15,7 +16,7 @@ from envbuild.packages import CondaPackage
 from envbuild.store.installed import Owner
 from envbuild.target import Target
 from envbuild.tools import uv
-from envbuild.tools.files import make_folder
+from envbuild.tools.files import make_folder, remove_tree
 from envbuild.tools.uv_question import Source, index_address
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from envbuild.tools.conda_archives import Fetched
 
 _POLL_S = 0.2
+_DAY_S = 86400.0
 _DIST_INFO = re.compile(r"(?P<name>[^/]+?)-[^/-]+\.(?:dist|egg)-info")
 
 
@@ -109,6 +111,7 @@ def _fetch_conda(work: "Build") -> "tuple[Fetched, ...]":
 def _prefetch(work: "Build") -> None:
     work.progress.step(f"fetching {len(work.order.pip)} wheels")
     make_folder(work.store.uv_cache)
+    _remove_rubbish(work)
     uv.prefetch(
         work.order.pip,
         _engine(work, Path(sys.executable)),
@@ -116,6 +119,14 @@ def _prefetch(work: "Build") -> None:
         python_version=work.python_version or "",
         sources=_sources(work),
     )
+
+
+def _remove_rubbish(work: "Build") -> None:
+    """Remove what prefetching left that was killed long ago."""
+    for folder in work.store.cache.glob(".prefetch-*"):
+        with contextlib.suppress(OSError):
+            if work.now.timestamp() - folder.stat().st_mtime > _DAY_S:
+                remove_tree(folder)
 
 
 def link_conda(work: "Build", fetched: "Sequence[Fetched]") -> None:

@@ -26,7 +26,7 @@ def unchanged(
         StoreError: The manifest is damaged, or `current` is no link of ours.
     """
     generation = present.current(place)
-    if generation is None or not generation.environment.is_file():
+    if generation is None or not generation.environment.is_file() or _newer(generation):
         return None
     data = read_raw(generation)
     if data is None or data["prefix"] != os.path.realpath(generation.prefix):
@@ -35,6 +35,16 @@ def unchanged(
         return None
     same = _same_interpreter(data["interpreter"], python, place.store.added_pythons)
     return generation if same else None
+
+
+def _newer(generation: Generation) -> bool:
+    """Tell whether a reinstall of the same digest is there that is not current."""
+    digest, _, number = generation.identifier.partition("-")
+    return any(
+        one.identifier.startswith(f"{digest}-")
+        and int(one.identifier.partition("-")[2]) > int(number or 1)
+        for one in present.generations(generation.place)
+    )
 
 
 def lock_files(folder: Path, platform: str) -> tuple[Path, ...]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from integration.creating import Creator, codes, damage, order
+from integration.creating import NOW, Creator, codes, damage, order
 from integration.host_pythons import pythons, run
 from integration.index_server import BuiltWheel, Index, IndexServer, serving, wheel
 from integration.packages import File, make_package
@@ -85,7 +85,7 @@ def test_wheels_are_installed_checked_and_imported(world: World) -> None:
 
 def test_a_failed_import_is_told(world: World) -> None:
     broken = small(text="raise RuntimeError('no GPU driver')\n")
-    with pytest.raises(Refused, match="importing os, app, nothing ended with status 1") as caught:
+    with pytest.raises(Refused, match=r"importing os, app, nothing ended with status 1") as caught:
         world.create(world.order(broken, imports=("os", "app", "nothing")))
     assert "no GPU driver" in caught.value.details
     assert "cannot import app, nothing" in caught.value.details
@@ -102,6 +102,15 @@ def test_once_fetched_nothing_is_asked_of_the_network(world: World) -> None:
     assert world.create(ordered, reinstall=True).built
 
 
+def test_what_a_killed_prefetch_left_goes_after_a_day(world: World) -> None:
+    cache = world.creator.place.store.cache
+    for name, age_s in ((".prefetch-old", 100_000), (".prefetch-new", 0)):
+        (cache / name).mkdir(parents=True)
+        os.utime(cache / name, times=(NOW.timestamp() - age_s,) * 2)
+    world.create(world.order(small()))
+    assert [path.name for path in cache.glob(".prefetch-*")] == [".prefetch-new"]
+
+
 def test_offline_with_an_empty_cache_is_a_fetch_error(world: World) -> None:
     world.creator.access = replace(world.creator.access, offline=True)
     with pytest.raises(FetchError, match="offline") as caught:
@@ -113,7 +122,7 @@ def test_offline_with_an_empty_cache_is_a_fetch_error(world: World) -> None:
 def test_a_wheel_of_another_hash_is_refused(world: World) -> None:
     one = small()
     world.index.spoilt.add(one.filename)
-    with pytest.raises(FetchError, match="hash|damaged") as caught:
+    with pytest.raises(FetchError, match=r"hash|damaged") as caught:
         world.create(world.order(one))
     assert caught.value.exit_code == 8
     assert world.creator.nothing_left()

@@ -99,6 +99,7 @@ def _create(
     switch: bool,
     compiled: bool,
 ) -> "Created":
+    import gc
     import sys
 
     from envbuild.cli import moved, progress
@@ -123,15 +124,19 @@ def _create(
         ),
         options=Options(reinstall=reinstall, compiled=compiled, switch=switch, home=here.home),
     )
-    with progress.shown(here) as shown:
-        return make_generation(
-            ask,
-            store=here.store,
-            access=here.access,
-            progress=shown,
-            who=moved.who(here),
-            now=here.now(),
-        )
+    gc.disable()  # 100,000 rows without a cycle among them would be searched for one
+    try:
+        with progress.shown(here) as shown:
+            return make_generation(
+                ask,
+                store=here.store,
+                access=here.access,
+                progress=shown,
+                who=moved.who(here),
+                now=here.now(),
+            )
+    finally:
+        gc.enable()
 
 
 def _show_unchanged(found: Generation, *, as_json: bool) -> None:

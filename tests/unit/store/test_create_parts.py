@@ -194,6 +194,14 @@ def test_what_else_is_something_to_do(made: Generation, files: tuple[Path, Path]
     assert unchanged(made, files) is None
 
 
+def test_a_newer_reinstall_is_something_to_do(made: Generation, files: tuple[Path, Path]) -> None:
+    other = made.place.generation(f"{made.identifier}-10")
+    other.own.mkdir(parents=True)
+    assert unchanged(made, files) == made
+    write(other, inputs(*files), None)
+    assert unchanged(made, files) is None
+
+
 def test_a_moved_store_is_something_to_do(made: Generation, files: tuple[Path, Path]) -> None:
     root = made.place.store.root
     root.rename(root.with_name("moved"))
