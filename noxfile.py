@@ -46,5 +46,5 @@ def wheel(session: nox.Session) -> None:
         said = session.run("envbuild", "--version", silent=True)
         if not re.fullmatch(r"envbuild [\w.]+\n", str(said)):
             session.error(f"envbuild --version said {said!r}")
+        session.run("envbuild", "info")
         session.run("envbuild", "lock", "--check", "quickstart")
-        session.run("envbuild", "list")

@@ -1,5 +1,6 @@
 """The wheel holds what the links in the package point at, and works when installed."""
 
+import json
 import subprocess
 import sys
 import zipfile
@@ -62,5 +63,9 @@ def test_the_installed_wheel_works_in_any_folder(wheel: Path, tmp_path: Path) ->
         ).stdout
 
     assert said("--version") == f"envbuild {envbuild.__version__}\n"
-    assert {path.stem for path in (_ROOT / "recipes").glob("*.yaml")} <= set(said("list").split())
-    assert said("lock", "--check", "quickstart")
+    shipped = Path(json.loads(said("info", "--json"))["recipe_folders"][-1])
+    assert shipped.is_relative_to(venv)
+    assert {path.name for path in shipped.iterdir()} == {
+        path.name for path in (_ROOT / "recipes").iterdir()
+    }
+    assert "answers the recipe" in said("lock", "--check", "quickstart")
