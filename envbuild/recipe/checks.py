@@ -6,7 +6,7 @@ from typing import Final
 from packaging.utils import canonicalize_name
 
 from envbuild.document import Path
-from envbuild.recipe import cutoff, requirements, specs
+from envbuild.recipe import requirements, specs
 from envbuild.recipe.complaints import nearest
 from envbuild.recipe.model import Recipe
 from envbuild.recipe.service import Service
@@ -33,8 +33,8 @@ def complaints(
     """Give the paths of what is wrong, each with the reason.
 
     Args:
-        recipe: The recipe, with the fields in `broken` left out.
-        broken: Top-level fields that are wrong in themselves; checks that need them are not made.
+        recipe: The recipe, without the parts that are wrong in themselves.
+        broken: Top-level fields that lack such a part; checks that need all of them are not made.
         services: Names of all services that are written, wrong ones among them.
     """
     yield from _services(recipe, services)
@@ -126,20 +126,6 @@ def _indexes(recipe: Recipe) -> Iterator[Complaint]:
             if owner != index.name or package in index.packages[:position]:
                 what = f"{package} already comes from the index {owner}"
                 yield (*path, "packages", position), what
-        if index.cutoff is not None:
-            yield from _cutoff_complaint(index.cutoff, (*path, "cutoff"), or_none=True)
-
-
-def _cutoff(recipe: Recipe) -> Iterator[Complaint]:
-    if recipe.cutoff is not None:
-        yield from _cutoff_complaint(recipe.cutoff, ("cutoff",), or_none=False)
-
-
-def _cutoff_complaint(text: str, path: Path, *, or_none: bool) -> Iterator[Complaint]:
-    try:
-        cutoff.check(text, or_none=or_none)
-    except ValueError as error:
-        yield path, str(error)
 
 
 def _services(recipe: Recipe, known: tuple[str, ...]) -> Iterator[Complaint]:
@@ -206,13 +192,12 @@ def _circles(recipe: Recipe) -> Iterator[Complaint]:
 
 
 _CHECKS: Final[tuple[tuple[set[str], Callable[[Recipe], Iterator[Complaint]]], ...]] = (
-    ({"channels"}, _channels),
-    ({"target"}, _platforms),
+    (set(), _channels),
+    (set(), _platforms),
     ({"python", "conda", "pypi", "channels"}, _python),
-    ({"conda"}, _conda),
-    ({"conda", "channels"}, _conda_channels),
-    ({"link_scripts", "channels"}, _link_scripts),
-    ({"pypi"}, _pypi),
-    ({"indexes"}, _indexes),
-    ({"cutoff"}, _cutoff),
+    (set(), _conda),
+    ({"channels"}, _conda_channels),
+    ({"channels"}, _link_scripts),
+    (set(), _pypi),
+    (set(), _indexes),
 )

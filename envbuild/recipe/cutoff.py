@@ -52,19 +52,19 @@ def resolve(text: str, *, now: datetime) -> datetime:
     raise ValueError(message)
 
 
-def check(text: str, *, or_none: bool = False) -> None:
-    """Check how a cutoff is written, without a clock.
-
-    Args:
-        text: The cutoff as written.
-        or_none: Whether `none` is fine (for an index without upload dates).
+def check(text: str) -> str:
+    """Check how a recipe's cutoff is written, without a clock, and return it.
 
     Raises:
         ValueError: It cannot be one.
     """
     if text == NONE:
-        if or_none:
-            return
         message = "'none' is only for an index; leave the key out to lock at the present state"
         raise ValueError(message)
     resolve(text, now=datetime(2026, 1, 1, tzinfo=UTC))
+    return text
+
+
+def check_of_index(text: str) -> str:
+    """Check an index's cutoff likewise: `none` is one too (for an index without upload dates)."""
+    return text if text == NONE else check(text)

@@ -272,27 +272,51 @@ def _validate(root: Node, spoilt: set[Path], stem: str) -> tuple[Recipe, list[Pr
         stem: What the recipe has to be called.
     """
     problems: list[Problem] = _characters(root)
+    recipe: Recipe | None = None
     try:
         recipe = Recipe.model_validate(root.plain())
     except ValidationError as error:
         found = complaints(error, root, Recipe)
         problems += [one for one in found if not _is_within(one.path, spoilt)]
         spoilt = spoilt | {problem.path for problem in found}
-        rest = merge.without(
-            root, {path[:2] if path[0] == "services" else path[:1] for path in spoilt if path}
-        )
-        recipe = Recipe.model_validate(
-            {"name": stem} | {str(key): part.plain() for key, part in rest.children()}
-        )
+    gone = {path[:2] if path[0] == "services" else path for path in spoilt if path}
+    if recipe is None or gone:
+        recipe = _rest(root, gone, stem)
     services = dict(dict(root.children()).get("services", root).children())
-    broken = {str(path[0]) for path in spoilt if path and path[:1] != ("services",)}
-    for path, what in checks.complaints(recipe, broken, tuple(map(str, services))):
+    broken = {str(path[0]) for path in gone}
+    for short, what in checks.complaints(recipe, broken, tuple(map(str, services))):
+        path = _as_written(short, gone)
         mark = locate(root, path)[1].mark
         problems.append(Problem(mark=mark, path=path, what=what))
     if "name" not in broken and recipe.name != stem:
         what = f"expected {stem!r} as the file is called, found {recipe.name!r}"
         problems.append(Problem(mark=locate(root, ("name",))[1].mark, path=("name",), what=what))
     return recipe, problems
+
+
+def _rest(root: Node, gone: set[Path], stem: str) -> Recipe:
+    """Return the recipe without its wrong parts; what cannot be without them is added to `gone`."""
+    while True:
+        rest = merge.without(root, gone)
+        plain = {str(key): part.plain() for key, part in rest.children()}
+        try:
+            return Recipe.model_validate({"name": stem} | plain)
+        except ValidationError as error:
+            wrong = [one.path for one in complaints(error, rest, Recipe)]
+            gone |= {_as_written(path[:-1], gone) for path in wrong}
+
+
+def _as_written(path: Path, gone: set[Path]) -> Path:
+    """Return the place, in the whole tree, of what has a path in the tree without `gone`."""
+    written: Path = ()
+    for step in path:
+        place = step
+        if isinstance(place, int):
+            items = [one[-1] for one in gone if one[:-1] == written]
+            for other in sorted(one for one in items if isinstance(one, int)):
+                place += other <= place
+        written = (*written, place)
+    return written
 
 
 def _is_within(path: Path, parts: set[Path]) -> bool:

@@ -64,15 +64,21 @@ def substituted(root: Node, variables: Mapping[str, Node]) -> tuple[Node, list[P
 
 
 def without(root: Node, paths: set[Path]) -> Node:
-    """Return a tree without the keys at some paths."""
-    if not isinstance(root.value, Mapping):
+    """Return a tree without the parts at some paths; a list that loses all its items goes too."""
+    if isinstance(root.value, str) or not paths:
         return root
     kept = {
         key: without(child, {path[1:] for path in paths if path[0] == key and path[1:]})
-        for key, child in root.value.items()
+        for key, child in root.children()
         if (key,) not in paths
     }
-    return replace(root, value=kept)
+    if not isinstance(root.value, Mapping):
+        return replace(root, value=tuple(kept.values()))
+    emptied = {
+        key for key, child in kept.items() if child.value == () != root.value[str(key)].value
+    }
+    items = {str(key): child for key, child in kept.items() if key not in emptied}
+    return replace(root, value=items)
 
 
 class _Substitution:

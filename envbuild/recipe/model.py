@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
+from envbuild.recipe import cutoff as cutoffs
 from envbuild.recipe import words
 from envbuild.recipe.service import Limits, Part, Service, Text
 from envbuild.target import Platform
@@ -71,7 +72,7 @@ class Index(Part):
     packages: Annotated[
         tuple[Annotated[Text, AfterValidator(words.pypi_name)], ...], Field(min_length=1)
     ] = Field(description="Packages that come from it, and from nowhere else.")
-    cutoff: Text | None = Field(
+    cutoff: Annotated[Text, AfterValidator(cutoffs.check_of_index)] | None = Field(
         default=None,
         description="Its own cutoff: an instant, a date, an age, or `none` where it has no dates.",
     )
@@ -171,7 +172,7 @@ class Recipe(Part):
         default=(),
         description="Findings that are let through. A recipe that extends adds to them.",
     )
-    cutoff: Text | None = Field(
+    cutoff: Annotated[Text, AfterValidator(cutoffs.check)] | None = Field(
         default=None,
         description="Only what was uploaded strictly before: an RFC 3339 instant with zone, a "
         "date (its whole day counts), or an age such as `14d`.",
