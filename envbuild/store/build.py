@@ -299,7 +299,7 @@ def _write_manifest(
         packages=_packages(work, conda),
         findings=findings,
         file_count=len(rows),
-        file_bytes=sum(size for row in rows if isinstance(size := row[4], int)),
+        file_bytes=sum(map(itemgetter(4), rows)),
         compiled=work.compiled,
         files_sha256=hashlib.sha256(text.encode()).hexdigest(),
     )

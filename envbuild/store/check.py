@@ -50,13 +50,29 @@ class Checked:
 
 @dataclass(kw_only=True, slots=True)
 class _Work:
-    """What one check gathers."""
+    """What one check gathers.
+
+    Attributes:
+        prefix: The prefix.
+        seen: What lies in it.
+        claims: Path to the number of the owner that claimed it first.
+        rivals: Path and two owners that claim it.
+        declared: What owners declare of files that the ledger does not know.
+        links: Symbolic links.
+        rows: Rows of files that the ledger knows.
+        digests: Contents, as far as they are known.
+        findings: What is wrong.
+        spoiled: Owners whose files in the cache are wrong.
+        learned: Owners of which something new is known.
+    """
 
     prefix: str
     seen: Mapping[str, os.stat_result]
     claims: dict[str, int] = field(default_factory=dict)
     rivals: list[tuple[str, int, int]] = field(default_factory=list)
     declared: dict[str, str | None] = field(default_factory=dict)
+    links: list[str] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
     digests: dict[str, str] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
     spoiled: set[int] = field(default_factory=set)
@@ -91,15 +107,18 @@ def check(
     unknown: list[tuple[str, int]] = []
     for number, owner in enumerate(owners):
         _claim(work, number, owner, owner.known or known.get(owner.package), unknown)
-    for path, status in seen.files.items():
-        if path not in work.claims and not is_link(status):
+    for path in seen.files.keys() - work.claims.keys():
+        status = seen.files[path]
+        if is_link(status):
+            work.links.append(path)
+        else:
             unknown.append((path, status.st_size))
     sources = _unknown_sources(owners, known)
     _hash(work, owners, unknown, sources, done)
     _judge(work, owners)
     return Checked(
         owners=tuple(owner.label for owner in owners),
-        rows=_rows(work),
+        rows=_rows(work, unknown),
         findings=tuple(sorted(work.findings, key=lambda finding: (finding.where, finding.code))),
         spoiled=tuple(owners[number] for number in sorted(work.spoiled)),
         learned={
@@ -114,24 +133,33 @@ def _claim(
 ) -> None:
     """Take what the ledger knows of an owner's files; list the others."""
     seen, claims, declared, digests = work.seen, work.claims, work.declared, work.digests
-    known = _known_rows(owner, tree)
+    rows, known = work.rows, _known_rows(owner, tree)
     for (path, digest), row in zip(
         zip(owner.paths, owner.digests, strict=True), known, strict=True
     ):
         if path in claims:
             if claims[path] != number:
                 work.rivals.append((path, claims[path], number))
-                declared[path] = digest
             continue
         claims[path] = number
-        declared[path] = digest
         status = seen.get(path)
         if status is None:
             if not path.endswith(".pyc"):
                 work.findings.append(_missing(path, owner))
-        elif row is not None and row[:3] == (status.st_ino, status.st_size, status.st_mtime_ns):
+        elif (
+            row is not None
+            and row[0] == status.st_ino
+            and row[1] == status.st_size
+            and row[2] == status.st_mtime_ns
+            and (digest is None or digest == row[3])
+        ):
             digests[path] = row[3]
-        elif not stat.S_ISLNK(status.st_mode):
+            mode = PROGRAM if status.st_mode & 0o111 else PLAIN
+            rows.append([path, "file", row[3], mode, status.st_size, number])
+        elif stat.S_ISLNK(status.st_mode):
+            work.links.append(path)
+        else:
+            declared[path] = digest
             unknown.append((path, status.st_size))
 
 
@@ -203,11 +231,11 @@ def _judge(work: _Work, owners: Sequence[Owner]) -> None:
     """Compare digests with what is declared; name paths that two packages claim."""
     rivals = {path for path, _, _ in work.rivals}
     declared, digests = work.declared, work.digests
-    for path, number in work.claims.items():
-        wanted = declared[path]
+    for path, wanted in declared.items():
         found = digests.get(path)
         if wanted is None or found is None or wanted == found or path in rivals:
             continue
+        number = work.claims[path]
         work.findings.append(_differs(path, owners[number]))
         if work.seen[path].st_nlink > 1:
             work.spoiled.add(number)
@@ -274,15 +302,16 @@ def _tree(work: _Work, owner: Owner) -> Tree:
     )
 
 
-def _rows(work: _Work) -> list[Row]:
-    rows: list[Row] = []
-    for path, status in work.seen.items():
-        mode = status.st_mode
-        owner = work.claims.get(path)
-        if stat.S_ISLNK(mode):
-            rows.append([path, "link", os.readlink(f"{work.prefix}/{path}"), 0, 0, owner])  # noqa: PTH115
-        elif (digest := work.digests.get(path)) is not None:
-            rows.append([path, "file", digest, final_mode(mode), status.st_size, owner])
+def _rows(work: _Work, unknown: Sequence[tuple[str, int]]) -> list[Row]:
+    """Return the rows of all files, with those of links and of what was hashed now."""
+    rows = work.rows
+    for path in work.links:
+        to = os.readlink(f"{work.prefix}/{path}")  # noqa: PTH115
+        rows.append([path, "link", to, 0, 0, work.claims.get(path)])
+    for path, size in unknown:
+        if (digest := work.digests.get(path)) is not None:
+            mode = final_mode(work.seen[path].st_mode)
+            rows.append([path, "file", digest, mode, size, work.claims.get(path)])
     rows.sort(key=itemgetter(0))
     return rows
 

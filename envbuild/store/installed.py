@@ -90,14 +90,19 @@ def walk(prefix: Path) -> Seen:
     todo = [""]
     while todo:
         below = todo.pop()
-        with os.scandir(root + below) as entries:
-            for entry in entries:
-                path = below + entry.name
-                if not entry.is_dir(follow_symlinks=False):
-                    files[path] = entry.stat(follow_symlinks=False)
-                elif path != OWN_FOLDER:
-                    folders[path] = entry.stat(follow_symlinks=False).st_mode & 0o7777
-                    todo.append(f"{path}/")
+        # by descriptor: the kernel then looks up a name, not each folder of a long path
+        descriptor = os.open(root + below, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            with os.scandir(descriptor) as entries:
+                for entry in entries:
+                    path = below + entry.name
+                    if not entry.is_dir(follow_symlinks=False):
+                        files[path] = entry.stat(follow_symlinks=False)
+                    elif path != OWN_FOLDER:
+                        folders[path] = entry.stat(follow_symlinks=False).st_mode & 0o7777
+                        todo.append(f"{path}/")
+        finally:
+            os.close(descriptor)
     return Seen(files=files, folders=folders)
 
 
