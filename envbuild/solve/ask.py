@@ -1,7 +1,8 @@
 """Asking uv: each package from its own index, and a refusal in the recipe's own words."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -17,7 +18,7 @@ from envbuild.solve.wheels import Release, releases
 from envbuild.tools.addresses import without_login
 from envbuild.tools.uv import Answer
 from envbuild.tools.uv_failure import Undated
-from envbuild.tools.uv_question import Question, Source, index_address
+from envbuild.tools.uv_question import Question, Source, index_address, instant
 
 _ELSEWHERE = "sys_platform == 'win32'"
 
@@ -90,9 +91,43 @@ def source_of(name: str, address: str | None, known: Sequence[Source]) -> Source
     return default
 
 
-def ask(
-    question: Question, needs: Sequence[PipNeed], loaded: LoadedRecipe, *, solve: Ask
-) -> Answered:
+@contextmanager
+def explained(
+    loaded: LoadedRecipe, needs: Sequence[PipNeed], *, where: str, cutoff: datetime
+) -> Iterator[None]:
+    """Put the recipe's own lines beside the reason of a refusal inside.
+
+    Args:
+        loaded: The recipe.
+        needs: Its requirements.
+        where: Python and platforms that are solved for.
+        cutoff: The lock's cutoff (UTC).
+
+    Raises:
+        NoSolution: One was raised inside.
+    """
+    try:
+        yield
+    except NoSolution as error:
+        reason = standins.plain_words(error.details)
+        told = f"{error.message}\n{reason}"
+        named = [need for need in needs if re.search(rf"\b{re.escape(need.name)}\b", told)]
+        lines = [
+            *([reason, ""] if reason else []),
+            "the recipe asks for:",
+            *(f"  {loaded.where(*need.path)}: {need.text}" for need in named or needs),
+            f"for {where}",
+            f"uploaded before {instant(cutoff)}",
+        ]
+        message = f"{loaded.recipe.name}: {error.message}"
+        raise NoSolution(
+            message,
+            hint=error.hint or "change what the recipe asks for, or move the cutoff",
+            details="\n".join(lines),
+        ) from error
+
+
+def ask(question: Question, *, solve: Ask) -> Answered:
     """Solve, and solve again until every package listed for an index comes from it.
 
     uv binds only what is asked for directly to an index. What came from another one is therefore
@@ -100,12 +135,10 @@ def ask(
 
     Args:
         question: What is asked.
-        needs: The recipe's requirements, for the words of a refusal.
-        loaded: The recipe.
         solve: Asks uv.
 
     Raises:
-        NoSolution: It cannot be solved, with uv's reason and the recipe's lines.
+        NoSolution: It cannot be solved, with uv's reason.
     """
     marker = _ELSEWHERE if question.universal else ""
     owner = {name: source for source in question.sources for name in source.packages}
@@ -115,10 +148,10 @@ def ask(
             answer = solve(replace(question, rooted=dict.fromkeys(sorted(rooted), marker)))
         except Undated as error:
             raise _undated(error, question.sources) from error
-        except NoSolution as error:
+        except NoSolution:
             everything = frozenset(owner)
             if everything <= rooted:
-                raise _refusal(error, needs, loaded) from error
+                raise
             rooted = everything
             continue
         found = releases(answer.pylock)
@@ -160,15 +193,6 @@ def _undated(error: Undated, known: Sequence[Source]) -> NoSolution:
     else:
         hint = f"give index {source.name} `cutoff: none` in the recipe"
     return NoSolution(message, hint=hint, details=error.details)
-
-
-def _refusal(error: NoSolution, needs: Sequence[PipNeed], loaded: LoadedRecipe) -> NoSolution:
-    """Return a refusal with the recipe's own lines beside uv's reason."""
-    reason = standins.plain_words(error.details)
-    named = [need for need in needs if re.search(rf"\b{re.escape(need.name)}\b", reason)]
-    lines = [f"  {loaded.where(*need.path)}: {need.text}" for need in named or needs]
-    details = "\n".join((reason, "", "the recipe asks for:", *lines))
-    return NoSolution(error.message, hint=error.hint, details=details)
 
 
 def _bare(url: str) -> str:

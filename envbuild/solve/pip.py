@@ -64,7 +64,11 @@ def solve(  # noqa: PLR0913 - what a solve depends on
     target = target_of(loaded.recipe, platform)
     provided = provided_by(conda)
     known = ask.sources(loaded, cutoff=cutoff, access=access, without=tuple(provided))
-    with tempfile.TemporaryDirectory(prefix="envbuild-standins-") as name:
+    where = f"Python {python} on {platform}"
+    with (
+        ask.explained(loaded, needs, where=where, cutoff=cutoff),
+        tempfile.TemporaryDirectory(prefix="envbuild-standins-") as name,
+    ):
         standins.write(provided.values(), Path(name))
         question = Question(
             requirements=[standins.requirement_text(need.requirement, provided) for need in needs],
@@ -77,20 +81,18 @@ def solve(  # noqa: PLR0913 - what a solve depends on
             not_emitted=tuple(provided),
             pins=_pins((one for one in prefer if one.name not in provided), upgrade),
         )
-        answered = ask.ask(
-            question, needs, loaded, solve=lambda one: _compile(one, access, uv_cache)
+        answered = ask.ask(question, solve=lambda one: _compile(one, access, uv_cache))
+        around = Around(
+            needs=needs,
+            pairs=((python, platform),),
+            conda=conda,
+            provided=provided,
+            prefer=prefer,
+            answered=answered,
+            sources=known,
         )
-    lines = _lines(answered.releases, python, target, answered.homes)
-    around = Around(
-        needs=needs,
-        pairs=((python, platform),),
-        conda=conda,
-        provided=provided,
-        prefer=prefer,
-        answered=answered,
-        sources=known,
-    )
-    return finish(lines, around, read=metadata_reader(access, known), cache=metadata_cache)
+        lines = _lines(answered.releases, python, target, answered.homes)
+        return finish(lines, around, read=metadata_reader(access, known), cache=metadata_cache)
 
 
 def solve_universal(
@@ -135,23 +137,24 @@ def solve_universal(
     )
 
     def answer(question: Question) -> universal.Universal:
-        answered = ask.ask(
-            question, needs, loaded, solve=lambda one: _compile(one, access, uv_cache)
-        )
+        answered = ask.ask(question, solve=lambda one: _compile(one, access, uv_cache))
         return universal.universal(answered, needs, range_, loaded.recipe)
 
-    found = answer(question)
-    if found.missing:
-        found = _fewest_or_newest(found, question, answer)
-    around = Around(
-        needs=needs,
-        pairs=found.pairs,
-        provided={},
-        prefer=prefer,
-        answered=found.answered,
-        sources=known,
-    )
-    return finish(found.lines, around, read=metadata_reader(access, known), cache=metadata_cache)
+    where = f"Python {loaded.recipe.python} on {', '.join(loaded.recipe.target.platforms)}"
+    with ask.explained(loaded, needs, where=where, cutoff=cutoff):
+        found = answer(question)
+        if found.missing:
+            found = _fewest_or_newest(found, question, answer)
+        around = Around(
+            needs=needs,
+            pairs=found.pairs,
+            provided={},
+            prefer=prefer,
+            answered=found.answered,
+            sources=known,
+        )
+        read = metadata_reader(access, known)
+        return finish(found.lines, around, read=read, cache=metadata_cache)
 
 
 def _fewest_or_newest(

@@ -32,10 +32,14 @@ def solve_error(
         return _fetch_error(text, channels, places)
     reason = text.removeprefix("Cannot solve the request because of: ").strip()
     notes = [note for row in error["names"] if (note := _left_out(row))]
+    hint = "'no candidates' may also mean: excluded by another of its specs"
+    if any(
+        row["late"] and row["late"] + row["undated"] == row["matching"] for row in error["names"]
+    ):
+        hint = "the cutoff leaves out all that matches: it may have to move"
     return NoSolution(
         f"conda finds no solution for {error['platform']}",
-        hint="change what the recipe asks for; "
-        "'no candidates' may also mean: excluded by another of its specs",
+        hint=f"change what the recipe asks for; {hint}",
         details="\n".join([reason, *notes]),
     )
 
@@ -61,6 +65,7 @@ _REASONS = (
     ("certificate", "the server's certificate is not trusted"),
     ("timed out", "no answer in time"),
     ("end of file before message length", "the answer was cut short"),
+    ("failed to parse repodata", "the answer is not a channel index (a login page, or cut short?)"),
     ("frame descriptor", "the answer is not a channel index (a login page?)"),
     ("deserialize", "the answer is not a channel index (a login page?)"),
     ("decode", "the answer is not a channel index (a login page?)"),

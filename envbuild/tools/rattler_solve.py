@@ -23,7 +23,12 @@ from rattler import (
     solve,
 )
 from rattler.exceptions import GatewayError, InvalidMatchSpecError, SolverError
-from rattler.networking import AddHeadersMiddleware, MirrorMiddleware, RetryMiddleware
+from rattler.networking import (
+    AddHeadersMiddleware,
+    CacheAction,
+    MirrorMiddleware,
+    RetryMiddleware,
+)
 from rattler.package import BuildString
 
 _RETRIES = 2
@@ -78,13 +83,24 @@ async def solve_all(request: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _ask_one_way(request: dict[str, Any], questions: Sequence[_Question]) -> dict[str, Any]:
-    """Ask with shards, and without them where a mirror has no answer but something else."""
-    try:
-        return await _ask_all(_gateway(request, shards=True), questions)
-    except GatewayError as error:
-        if "shard" not in str(error) or "(Connect)" in str(error):
-            raise
-    return await _ask_all(_gateway(request, shards=False), questions)
+    """Ask with shards, and otherwise where a mirror has no answer but something else.
+
+    What a mirror gave is kept, right or wrong, and counts for the next one too: what cannot be
+    read is fetched anew.
+    """
+    shards = True
+    cache: CacheAction = "force-cache-only" if request["offline"] else "cache-or-fetch"
+    while True:
+        try:
+            return await _ask_all(_gateway(request, shards=shards, cache=cache), questions)
+        except GatewayError as error:
+            text = str(error)
+            if shards and "shard" in text and "(Connect)" not in text:
+                shards = False
+            elif cache == "cache-or-fetch" and "failed to parse" in text:
+                cache = "no-cache"
+            else:
+                raise
 
 
 def _question(item: dict[str, Any]) -> _Question:
@@ -102,7 +118,7 @@ def _question(item: dict[str, Any]) -> _Question:
     )
 
 
-def _gateway(request: dict[str, Any], *, shards: bool) -> Gateway:
+def _gateway(request: dict[str, Any], *, shards: bool, cache: CacheAction) -> Gateway:
     places = {canonical(name) + "/": urls for name, urls in request["mirrors"].items()}
     client = Client(
         [
@@ -112,10 +128,7 @@ def _gateway(request: dict[str, Any], *, shards: bool) -> Gateway:
         ],
         timeout=_REQUEST_TIMEOUT_S,
     )
-    config = SourceConfig(
-        sharded_enabled=shards,
-        cache_action="force-cache-only" if request["offline"] else "cache-or-fetch",
-    )
+    config = SourceConfig(sharded_enabled=shards, cache_action=cache)
     return Gateway(cache_dir=Path(request["cache"]), default_config=config, client=client)
 
 

@@ -44,6 +44,15 @@ _FETCH = (
 )
 """What in uv's text speaks of a fetch, our message for it, and what to do; first match counts."""
 
+_HEAD = re.compile(r"\Aerror: No solution found[^\n]*\n\s*cause: ")
+_NO_BUILD = (
+    "building from source is disabled for all packages (i.e., with `--no-build`)",
+    "envbuild takes wheels only",
+)
+"""What uv says of its own command line: no user typed it."""
+
+_UNKNOWN = "see whether the name is right, and whether its index is the one that is meant"
+
 _URL = re.compile(r"https?://[^\s`'\")\]]+")
 
 
@@ -73,7 +82,13 @@ def failure(done: Completed, sources: Sequence[Source]) -> EnvbuildError:
         if pattern.search(done.stderr):
             return FetchError(message.format(where), hint=hint, details=details)
     if done.status == 1 and "No solution found" in done.stderr:
-        return NoSolution("the PyPI half cannot be solved", details=details)
+        unknown = "was not found in the package registry" in details
+        details = _HEAD.sub("", details).replace(*_NO_BUILD)
+        return NoSolution(
+            "the PyPI half cannot be solved",
+            hint=_UNKNOWN if unknown else None,
+            details=details,
+        )
     message = f"uv failed with exit status {done.status}"
     return ToolFailed(message, argv=done.argv, status=done.status, details=details)
 

@@ -274,6 +274,21 @@ def test_a_channel_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         list(pool.map(look, FAULTS))
 
 
+@pytest.mark.parametrize("bad", [LOGIN_PAGE, b'{"packages": {"a-1-0.tar.bz2": {"name": "a"'])
+def test_what_a_mirror_gave_wrongly_does_not_stay(tmp_path: Path, bad: bytes) -> None:
+    asked = request("python 3.11.*")
+    with serve(SNAPSHOT) as server:
+        index = "/conda-forge/noarch/repodata.json"
+        server.files[index] = bad
+        server.faults = {f"{index}.zst": Fault(status=404)}
+        with pytest.raises(FetchError, match="conda-forge: the answer is not a channel index"):
+            solve_on(server, tmp_path, asked)
+    with serve(SNAPSHOT) as server:  # "not modified", whatever was kept
+        server.faults = {f"{index}{end}": Fault(status=304, times=1) for end in ("", ".zst")}
+        (solved,) = solve_on(server, tmp_path, asked)
+    assert solved.packages
+
+
 def test_an_unreachable_mirror_is_named(tmp_path: Path) -> None:
     access = Access(channel_mirrors={"conda-forge": ("http://127.0.0.1:9/cf",)})
     with pytest.raises(FetchError, match="channel conda-forge: connection refused"):

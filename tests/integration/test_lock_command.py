@@ -42,7 +42,7 @@ def test_lock_then_unchanged_then_check(
     assert sorted(before) == ["conda-lock.yml", "requirements.linux-64.txt"]
     times = [path.stat().st_mtime_ns for path in (project.root / "lockfiles/small").iterdir()]
     assert envbuild("lock", name) == 0
-    assert capsys.readouterr().out == "small: unchanged\n"
+    assert capsys.readouterr().out == "small: unchanged, nothing was written\n"
     assert project.files(name) == before
     after = [path.stat().st_mtime_ns for path in (project.root / "lockfiles/small").iterdir()]
     assert after == times
@@ -197,6 +197,20 @@ def test_locks_elsewhere(project: Locker, monkeypatch: pytest.MonkeyPatch) -> No
     assert envbuild("lock", name, "--check") == 3
     monkeypatch.setenv("ENVBUILD_LOCKFILES", "elsewhere")
     assert envbuild("lock", name, "--check") == 0
+
+
+def test_an_unchanged_lock_that_lies_elsewhere_is_written_here(
+    project: Locker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = project.write(HOST)
+    assert envbuild("lock", name) == 0
+    capsys.readouterr()
+    assert envbuild("lock", name, "--locks", "here", "--dry-run") == 0
+    assert capsys.readouterr().out == "onhost: unchanged, nothing was written\n"
+    assert envbuild("lock", name, "--locks", "here") == 0
+    assert capsys.readouterr().out == "onhost: unchanged, written to here/onhost\n"
+    here = {path.name: path.read_bytes() for path in (project.root / "here/onhost").iterdir()}
+    assert here == project.files(name)
 
 
 def test_a_damaged_lock(project: Locker, capsys: pytest.CaptureFixture[str]) -> None:

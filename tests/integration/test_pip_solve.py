@@ -336,8 +336,9 @@ def test_a_server_error_names_the_index(tmp_path: Path) -> None:
         solver = Solver(
             folder=tmp_path, index=server.url("main"), environment={"UV_HTTP_RETRIES": "0"}
         )
-        with pytest.raises(NoSolution, match="cannot be solved"):
+        with pytest.raises(NoSolution, match="r: the PyPI half cannot be solved") as refused:
             solver.solve("pypi: [app]")
+        assert "whether its index is the one that is meant" in (refused.value.hint or "")
         for status in (200, 500, 503):
             index.faults = {"/main/simple/app/": status}
             with pytest.raises(FetchError, match="the default index cannot be reached"):
@@ -372,10 +373,15 @@ def test_no_python_in_the_conda_half(tmp_path: Path) -> None:
 def test_an_sdist_alone_is_no_wheel(tmp_path: Path) -> None:
     with serving(main=Index(wheels=[wheel("app", "1.0")])) as server:
         server.indexes["main"].missing = {"app-1.0-py3-none-any.whl"}  # type: ignore[union-attr]
-        with pytest.raises(NoSolution):
+        with pytest.raises(NoSolution) as caught:
             Solver(folder=tmp_path, index=server.url("main")).solve(
                 "pypi: [app]", cutoff=datetime(2026, 1, 1, tzinfo=UTC)
             )
+    assert "No solution found" not in caught.value.details
+    assert caught.value.details.endswith(
+        "the recipe asks for:\n  recipes/r.yaml:3:8: app\n"
+        "for Python 3.11.9 on linux-64\nuploaded before 2026-01-01T00:00:00Z"
+    )
 
 
 def test_an_index_without_hashes_gives_the_same_half(tmp_path: Path) -> None:

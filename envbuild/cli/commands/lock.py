@@ -183,6 +183,7 @@ def _check(here: Here, loaded: "LoadedRecipe", wish: Wish, engine: "Runner") -> 
 
 def _lock(here: Here, loaded: "LoadedRecipe", wish: Wish, engine: "Runner") -> Row:
     """Solve the recipe and write its lock if it differs."""
+    from envbuild.lock.model import CONDA_FILE
     from envbuild.pipeline import lock
     from envbuild.solve.solution import Upgrade
 
@@ -200,13 +201,15 @@ def _lock(here: Here, loaded: "LoadedRecipe", wish: Wish, engine: "Runner") -> R
         )
     refused = bool(errors_of(made.findings))
     changed = old is None or bool(made.changes)
-    written = changed and not refused and not wish.dry_run
     folder = here.lock_output / loaded.recipe.name
+    new_here = not (folder / CONDA_FILE).is_file()  # the old one may lie elsewhere
+    written = (changed or new_here) and not refused and not wish.dry_run
     if written:
         lock.write_lock(made.lock, folder)
     if not wish.as_json:
         output.print_findings(here, made.findings, err=True)
-        output.result(_told(made, old, folder, wish, refused=refused, changed=changed))
+        place = f"written to {folder}" if written else "nothing was written"
+        output.result(_told(made, old, place, wish, refused=refused, changed=changed))
     row: dict[str, object] = {
         "name": loaded.recipe.name,
         "folder": str(folder),
@@ -234,7 +237,7 @@ def _to_keep(here: Here, loaded: "LoadedRecipe", wish: Wish) -> "Lock | None":
 def _told(
     made: "Any",  # noqa: ANN401
     old: "Lock | None",
-    folder: Path,
+    place: str,
     wish: Wish,
     *,
     refused: bool,
@@ -242,15 +245,14 @@ def _told(
 ) -> str:
     name = made.lock.name
     if refused:
-        return f"{name}: not locked, nothing was written"
+        return f"{name}: not locked, {place}"
     if not changed:
-        return f"{name}: unchanged"
+        return f"{name}: unchanged, {place}"
     halves = ", ".join(
         f"{half.platform}: {len(half.conda)} conda and {len(half.pip)} PyPI packages"
         for half in made.lock.platforms
     )
     verb = "would be locked" if wish.dry_run else "locked"
-    place = "nothing was written" if wish.dry_run else f"written to {folder}"
     lines = [f"{name}: {verb}, {halves}; {place}"]
     if wish.dry_run or old is not None:
         lines.append(made.changes.text())
