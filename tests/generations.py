@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from envbuild.store import activation, history, manifest
+from envbuild.store import history, manifest
+from envbuild.store.environment import Environment, dumps
 from envbuild.store.layout import Generation, Place, Store
 
 WHO = history.Who(user="anna", host="node1")
@@ -55,11 +56,11 @@ def make(
     _write(prefix / SOURCE, "x = 1\n", 0o644)
     (prefix / LINK).symlink_to("hello")
     generation.own.mkdir()
-    environment = activation.Environment(
+    environment = Environment(
         set={"CONDA_PREFIX": str(prefix), **(variables or {})},
         prepend={"PATH": (str(prefix / "bin"),)},
     )
-    generation.environment.write_text(activation.dumps(environment))
+    generation.environment.write_text(dumps(environment))
     complete(generation, packages=packages, interpreter=interpreter)
     return generation
 

@@ -8,15 +8,12 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from envbuild.errors import StoreError, ToolFailed
 from envbuild.findings import Finding, Findings, Severity
+from envbuild.store.environment import Environment, is_variable
 from envbuild.tools import run as runner
-
-VERSION = 1
-UNSET = ("PYTHONHOME", "PYTHONPATH")
 
 _TIMEOUT_S = 120.0
 _ACTIVATE = "etc/conda/activate.d"
@@ -30,43 +27,7 @@ printf '%s\\0' {_MARK}
 exec env -0
 """
 _IGNORED = frozenset({"_", "SHLVL", "PWD", "OLDPWD", "BASH_ENV"})
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TRIPLETS = {"linux-64": "x86_64-conda-linux-gnu", "linux-aarch64": "aarch64-conda-linux-gnu"}
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Environment:
-    """What activation does to an environment.
-
-    Attributes:
-        set: Variables that get a value.
-        prepend: Variables that get entries in front of what they had, joined by `:`.
-        unset: Variables that are removed.
-    """
-
-    set: Mapping[str, str] = field(default_factory=dict)
-    prepend: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    unset: tuple[str, ...] = UNSET
-
-    def apply(self, inherited: Mapping[str, str]) -> dict[str, str]:
-        """Return the environment of a process that is started in the generation."""
-        result = {name: value for name, value in inherited.items() if name not in self.unset}
-        result.update(self.set)
-        for name, entries in self.prepend.items():
-            before = inherited.get(name)
-            result[name] = ":".join((*entries, before) if before else entries)
-        return result
-
-
-def dumps(environment: Environment) -> str:
-    """Return the text of environment.json."""
-    data = {
-        "version": VERSION,
-        "set": dict(sorted(environment.set.items())),
-        "prepend": {name: list(entries) for name, entries in sorted(environment.prepend.items())},
-        "unset": sorted(environment.unset),
-    }
-    return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
 
 
 def compute(
@@ -149,7 +110,7 @@ def _run_scripts(
     before = {**runner.base_environment(), **base}
     before["PATH"] = f"{prefix / 'bin'}:{before['PATH']}"
     argv = ["bash", "--noprofile", "--norc", "-c", _SCRIPT, "activate", *map(os.fspath, scripts)]
-    done = run(argv, env=before, cwd=Path("/"), timeout_s=_TIMEOUT_S, keep=keep)
+    done = run(argv, env=before, cwd=Path("/"), timeout_s=_TIMEOUT_S, keep=keep, check=False)
     _, found, text = done.stdout.partition(f"{_MARK}\0")
     if not found:
         message = "activation scripts ended their shell"
@@ -167,7 +128,7 @@ def _difference(
     prepended: dict[str, tuple[str, ...]] = {}
     for name, value in after.items():
         old = before.get(name)
-        if name in _IGNORED or old == value or not _NAME.fullmatch(name):
+        if name in _IGNORED or old == value or not is_variable(name):
             continue
         entries = _added(old, value, is_list=name == "PATH" or name.endswith("PATH"))
         if entries is None:
@@ -234,7 +195,7 @@ def _variables(path: Path, keys: Sequence[str]) -> dict[str, str]:
         data = json.loads(path.read_bytes())
         for key in keys:
             data = data.get(key, {})
-        return {str(name): str(value) for name, value in data.items() if _NAME.fullmatch(name)}
+        return {str(name): str(value) for name, value in data.items() if is_variable(name)}
     except (ValueError, AttributeError, TypeError) as error:
         message = f"{path} does not hold variables: {error}"
         raise StoreError(message, hint="the package that brought it is damaged") from error

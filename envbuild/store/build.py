@@ -28,8 +28,10 @@ from envbuild.store import (
     scripts,
     smoke,
 )
+from envbuild.store import environment as environments
 from envbuild.store import manifest as manifests
 from envbuild.store.check import Checked, Row
+from envbuild.store.environment import Environment
 from envbuild.store.layout import Generation, Store
 from envbuild.store.ledger import Ledger
 from envbuild.store.manifest import InstalledPackage, Interpreter, Manifest
@@ -203,12 +205,12 @@ def _line(finding: Finding) -> str:
     return f"{finding.severity}: {finding.where}: {finding.what} [{finding.code}]"
 
 
-def _write_own(work: Build, environment: activation.Environment) -> Row:
+def _write_own(work: Build, environment: Environment) -> Row:
     """Write our own files, but the manifest; return the row of the one that never changes."""
     needs_path, path = work.generation.needs, work.generation.environment
     for file, text in (
         (needs_path, needs.dumps(work.order.needs)),
-        (path, activation.dumps(environment)),
+        (path, environments.dumps(environment)),
     ):
         file.write_text(text, encoding="utf-8")
         file.chmod(check.PLAIN)
@@ -218,13 +220,13 @@ def _write_own(work: Build, environment: activation.Environment) -> Row:
 
 
 @contextlib.contextmanager
-def _home(environment: activation.Environment) -> Iterator[dict[str, str]]:
+def _home(environment: Environment) -> Iterator[dict[str, str]]:
     """Yield an activated environment with a home of its own, removed at the end."""
     with tempfile.TemporaryDirectory(prefix="envbuild-home-") as home:
         yield environment.apply({**base_environment(), "HOME": home, "TMPDIR": home})
 
 
-def _smoke_test(work: Build, environment: activation.Environment) -> None:
+def _smoke_test(work: Build, environment: Environment) -> None:
     if not work.order.imports and not work.order.commands:
         return
     work.progress.step("smoke test")
@@ -239,7 +241,7 @@ def _smoke_test(work: Build, environment: activation.Environment) -> None:
         )
 
 
-def _compile(work: Build, environment: activation.Environment, rows: list[Row]) -> list[Row]:
+def _compile(work: Build, environment: Environment, rows: list[Row]) -> list[Row]:
     """Compile what has no bytecode yet, and add it to the rows."""
     if work.python_version is None:
         return rows

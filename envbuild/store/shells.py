@@ -4,7 +4,8 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-from envbuild.store.use import ALWAYS_UNSET, Activation
+from envbuild.store.environment import Environment
+from envbuild.store.use import Activation
 
 INSIDE = "ENVBUILD_SHELL"
 """Variable that holds the name of the environment whose `envbuild shell` this is."""
@@ -18,14 +19,14 @@ def activation_text(activation: Activation) -> str:
     The text holds under `set -euo pipefail`. `envbuild_deactivate` (and `deactivate`, where there
     is none yet) puts every variable back as it was. An environment that is active is left first.
     """
-    name = activation.generation.place.name
-    names = sorted({*activation.assign, *activation.prepend, *activation.unset, *ALWAYS_UNSET})
+    name, environment = activation.generation.place.name, activation.environment
+    names = sorted({*environment.set, *environment.prepend, *environment.unset})
     return "\n".join(
         (
             f"# envbuild: {name}, generation {activation.generation.identifier}",
             "if typeset -f envbuild_deactivate >/dev/null 2>&1; then envbuild_deactivate; fi",
             *(_save(variable) for variable in (*names, "PS1")),
-            *_changes(activation),
+            *_changes(activation.environment),
             *_prompt(name),
             "envbuild_deactivate() {",
             *(f"  {_restore(variable)}" for variable in names),
@@ -54,7 +55,7 @@ def bash_start(activation: Activation, descriptor: int) -> str:
     """
     lines = (
         'if [ -r "$HOME/.bashrc" ]; then . "$HOME/.bashrc"; fi',
-        *_changes(activation),
+        *_changes(activation.environment),
         *_prompt(activation.generation.place.name),
         f"exec {descriptor}<&-",
         "",
@@ -83,7 +84,7 @@ def write_zsh_start(activation: Activation, folder: Path, dotdir: str | None) ->
         own,
         'if [ -r "$ZDOTDIR/.zshrc" ]; then . "$ZDOTDIR/.zshrc"; fi',
         after,
-        *_changes(activation),
+        *_changes(activation.environment),
         *_prompt(activation.generation.place.name),
         f"rm -rf -- {here}",
         "",
@@ -92,13 +93,13 @@ def write_zsh_start(activation: Activation, folder: Path, dotdir: str | None) ->
     (folder / ".zshrc").write_text("\n".join(start))
 
 
-def _changes(activation: Activation) -> Iterator[str]:
+def _changes(environment: Environment) -> Iterator[str]:
     """Yield the lines that set, prepend to and remove variables."""
-    for variable in sorted({*ALWAYS_UNSET, *activation.unset}):
+    for variable in environment.unset:
         yield f"unset {variable}"
-    for variable, value in activation.assign.items():
+    for variable, value in environment.set.items():
         yield f"export {variable}={shlex.quote(value)}"
-    for variable, folders in activation.prepend.items():
+    for variable, folders in environment.prepend.items():
         joined = shlex.quote(":".join(folders))
         yield f'export {variable}={joined}"${{{variable}:+:${variable}}}"'
 

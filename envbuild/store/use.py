@@ -1,45 +1,29 @@
 """Using a generation: which one, what it sets, and becoming a command in it. A hot path.
 
-`environment.json` is read as `store.activation` computed it; that module, which can also run
-activation scripts, takes too long to load here.
+Nothing is computed here: `environment.json` says what creation found out.
 """
 
 import errno
-import json
 import os
-import re
 import signal
 import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from envbuild.errors import CommandNotFound, InputError, NotExecutable, StoreError
 from envbuild.store import present
+from envbuild.store.environment import Environment, loads
 from envbuild.store.layout import Generation, Place
 
-ENVIRONMENT_VERSION = 1
-ALWAYS_UNSET = ("PYTHONHOME", "PYTHONPATH")
-
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SHELL = "/bin/sh"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Activation:
-    """What a generation sets.
-
-    Attributes:
-        generation: Whose it is.
-        assign: Variables that get a value.
-        prepend: Folders put before what a variable has, first one first.
-        unset: Variables that go.
-    """
+    """A generation and what it sets."""
 
     generation: Generation
-    assign: Mapping[str, str]
-    prepend: Mapping[str, tuple[str, ...]]
-    unset: tuple[str, ...]
+    environment: Environment
 
 
 def chosen(place: Place, wanted: str | None) -> Generation:
@@ -70,38 +54,21 @@ def read(generation: Generation) -> Activation:
         StoreError: It is unknown (the file is missing or damaged), or the generation was moved.
     """
     path = generation.environment
+    hint = f"envbuild create {generation.place.name} --reinstall"
     try:
-        data = json.loads(path.read_bytes())
-        activation = _parse(generation, data)
-        made_for = os.path.realpath(data["set"]["CONDA_PREFIX"])
+        environment = loads(path.read_bytes())
+        made_for = os.path.realpath(environment.set["CONDA_PREFIX"])
     except OSError as error:
         message = f"{path}: {error.strerror}"
-        raise StoreError(message, hint=_reinstall(generation)) from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StoreError(message, hint=hint) from error
+    except (ValueError, KeyError) as error:
         message = f"{path} is damaged"
-        raise StoreError(message, hint=_reinstall(generation)) from error
+        raise StoreError(message, hint=hint) from error
     here = os.path.realpath(generation.prefix)
     if made_for != here:
         message = f"generation {generation.identifier} was made for {made_for}, lies in {here}"
-        raise StoreError(message, hint=_reinstall(generation))
-    return activation
-
-
-def activated(activation: Activation, base: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment with the generation's in it.
-
-    Args:
-        activation: What the generation sets.
-        base: The environment to start from.
-    """
-    result = dict(base)
-    for name in (*ALWAYS_UNSET, *activation.unset):
-        result.pop(name, None)
-    result.update(activation.assign)
-    for name, folders in activation.prepend.items():
-        kept = [part for part in (result.get(name),) if part]
-        result[name] = ":".join((*folders, *kept))
-    return result
+        raise StoreError(message, hint=hint)
+    return Activation(generation=generation, environment=environment)
 
 
 def execute(words: Sequence[str], environment: Mapping[str, str]) -> None:
@@ -146,28 +113,3 @@ def _program(name: str, search: str) -> str:
     message = f"there is no command {name!r}"
     where = None if "/" in name else "it is neither in the environment nor in PATH"
     raise CommandNotFound(message, hint=where)
-
-
-def _parse(generation: Generation, data: Any) -> Activation:  # noqa: ANN401 - what json gives
-    """Return what a file says.
-
-    Raises:
-        ValueError, KeyError, TypeError, AttributeError: It is not what we write.
-    """
-    if data["version"] != ENVIRONMENT_VERSION:
-        raise ValueError(data["version"])
-    prepend = {name: tuple(folders) for name, folders in data["prepend"].items()}
-    names = [*data["set"], *prepend, *data["unset"]]
-    texts = [*data["set"].values(), *(folder for folders in prepend.values() for folder in folders)]
-    if not all(map(_VARIABLE.fullmatch, names)) or any("\0" in text for text in texts):
-        raise ValueError(names)
-    return Activation(
-        generation=generation,
-        assign=dict(data["set"]),
-        prepend=prepend,
-        unset=tuple(data["unset"]),
-    )
-
-
-def _reinstall(generation: Generation) -> str:
-    return f"envbuild create {generation.place.name} --reinstall"

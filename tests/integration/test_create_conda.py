@@ -93,7 +93,7 @@ def test_what_conda_and_others_look_for(creator: Creator, tools: Made) -> None:
 def test_activation_is_what_the_scripts_set(creator: Creator, tools: Made) -> None:
     created = creator.create(order([tools], compiler="gcc 12"))
     prefix = created.generation.prefix
-    activated = use.activated(use.read(created.generation), {"PATH": "/bin", "PYTHONPATH": "/x"})
+    activated = use.read(created.generation).environment.apply({"PATH": "/bin", "PYTHONPATH": "/x"})
     assert activated["PATH"] == f"{prefix}/share/bin:{prefix}/bin:/bin"
     assert activated["TOOLS_HOME"] == f"{prefix}/share"
     assert activated["CONDA_PREFIX"] == f"{prefix}"

@@ -36,4 +36,4 @@ def command(here: Here, name: str, generation: str | None, words: tuple[str, ...
         message = "there is no command after --"
         raise click.UsageError(message)
     activation = use.read(use.chosen(present.existing(here.store, name), generation))
-    use.execute(argv, use.activated(activation, handover.environment(here)))
+    use.execute(argv, activation.environment.apply(handover.environment(here)))

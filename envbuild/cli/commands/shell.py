@@ -40,7 +40,7 @@ def command(here: Here, name: str, generation: str | None) -> None:
     given[shells.INSIDE] = name
     shell = _shell(given)
     if not sys.stdin.isatty():
-        use.execute([shell], use.activated(activation, given))
+        use.execute([shell], activation.environment.apply(given))
     kind = Path(shell).name
     if kind == "bash":
         descriptor = os.memfd_create("envbuild", 0)  # inherited: bash reads it as its start file
@@ -51,7 +51,7 @@ def command(here: Here, name: str, generation: str | None) -> None:
         shells.write_zsh_start(activation, folder, given.get("ZDOTDIR"))
         use.execute([shell, "-i"], {**given, "ZDOTDIR": str(folder)})
     output.say(here, f"{kind} does not show it, but this is a shell in {name}; exit returns")
-    use.execute([shell], use.activated(activation, given))
+    use.execute([shell], activation.environment.apply(given))
 
 
 def _shell(environment: dict[str, str]) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from envbuild.errors import StoreError, ToolFailed
 from envbuild.store import activation
-from envbuild.store.activation import Environment
+from envbuild.store.environment import Environment, dumps, loads
 from envbuild.tools.run import Completed
 
 
@@ -163,9 +163,10 @@ def test_applying_joins_with_what_is_inherited() -> None:
     environment = Environment(set={"A": "1"}, prepend={"PATH": ("/p/bin",), "X": ("/x",)})
     result = environment.apply({"PATH": "/bin", "PYTHONPATH": "/evil", "A": "0"})
     assert result == {"PATH": "/p/bin:/bin", "X": "/x", "A": "1"}
-    assert json.loads(activation.dumps(environment)) == {
+    assert json.loads(dumps(environment)) == {
         "version": 1,
         "set": {"A": "1"},
         "prepend": {"PATH": ["/p/bin"], "X": ["/x"]},
         "unset": ["PYTHONHOME", "PYTHONPATH"],
     }
+    assert loads(dumps(environment)) == environment

@@ -43,7 +43,7 @@ def test_a_current_generation_that_is_gone_is_named(generation: Generation) -> N
 
 def test_activation_sets_prepends_and_clears(generation: Generation) -> None:
     base = {"PATH": "/usr/bin", "PYTHONPATH": "/x", "PYTHONHOME": "/y", "KEEP": "1"}
-    assert use.activated(use.read(generation), base) == {
+    assert use.read(generation).environment.apply(base) == {
         "PATH": f"{generation.prefix}/bin:/usr/bin",
         "CONDA_PREFIX": str(generation.prefix),
         "GREETING": "it's",
@@ -55,7 +55,7 @@ def test_activation_sets_prepends_and_clears(generation: Generation) -> None:
 @pytest.mark.parametrize("base", [{}, {"PATH": ""}])
 def test_an_empty_path_gets_no_empty_entry(generation: Generation, base: dict[str, str]) -> None:
     """An empty entry would mean the working directory."""
-    assert use.activated(use.read(generation), base)["PATH"] == f"{generation.prefix}/bin"
+    assert use.read(generation).environment.apply(base)["PATH"] == f"{generation.prefix}/bin"
 
 
 def _change(generation: Generation, change: dict[str, Any]) -> None:
@@ -106,7 +106,7 @@ def test_a_store_that_is_reached_through_a_link_is_the_same(
 ) -> None:
     (tmp_path / "alias").symlink_to(tmp_path)
     through = made.place_in(tmp_path / "alias").generation(made.FIRST)
-    assert use.read(through).assign["CONDA_PREFIX"] == str(generation.prefix)
+    assert use.read(through).environment.set["CONDA_PREFIX"] == str(generation.prefix)
 
 
 @pytest.mark.parametrize("name", ["", "nope", "/nope/nope", "./nope"])
