@@ -112,8 +112,8 @@ def changed(old_path: str, old_digest: str, python: HostPython) -> Findings:
             severity=Severity.WARNING,
             where=old_path,
             what=f"the machine's Python is another one: {what} ({python.version})",
-            why="the environment keeps its own copy of the old one; a new one is made of the new",
-            hint="`envbuild create` makes a generation on it",
+            why="generations keep their own copy of the interpreter that they were made of",
+            hint=None if same else f"to stay with the old one: --python {old_path}",
         ),
     )
 

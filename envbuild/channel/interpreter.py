@@ -10,6 +10,7 @@ from envbuild.errors import EnvbuildError
 from envbuild.target import MACHINES, Platform
 from envbuild.tools.run import Completed, Runner, base_environment, run
 
+_COMPLAINT_CHARACTERS = 160
 _ASK_TIMEOUT_S = 20.0
 
 # Runs under any Python, 2.7 included, so that a wrong one says what it is. With -S a venv's
@@ -147,7 +148,8 @@ def ask(path: Path, *, origin: str = "", search: str = "", runner: Runner = run)
 def _complaint(completed: Completed) -> str:
     """Return the telling line of what a program said: a traceback's last, else the first."""
     lines = completed.stderr.strip().splitlines() or [f"status {completed.status}"]
-    return lines[-1 if lines[0].startswith("Traceback") else 0].strip()
+    line = lines[-1 if lines[0].startswith("Traceback") else 0].strip()
+    return line if len(line) <= _COMPLAINT_CHARACTERS else f"{line[:_COMPLAINT_CHARACTERS]}…"
 
 
 def _refuse(answer: Mapping[str, Any], version: str, implementation: str) -> None:

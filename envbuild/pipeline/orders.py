@@ -8,7 +8,7 @@ from pathlib import Path
 
 from envbuild.access import Access
 from envbuild.channel import host
-from envbuild.errors import LockError, Refused
+from envbuild.errors import LockError, Refused, StoreError
 from envbuild.findings import Finding, Findings, Severity, errors_of
 from envbuild.lock import files
 from envbuild.lock.digest import applying, environment_digest
@@ -54,8 +54,11 @@ def new_order(
     paths = [source.path for source in loaded.sources]
     inputs = Inputs(recipe=(), lock=()) if ask.frozen else read_inputs(paths, locks)
     lock = files.read(folder)
-    progress.step("checking that the lock answers the recipe")
-    findings = _unchecked(ask) if ask.frozen else _answered(lock, loaded)
+    if ask.frozen:
+        findings = _unchecked(ask)
+    else:
+        progress.step("checking that the lock answers the recipe")
+        findings = _answered(lock, loaded)
     order = make_order(loaded, lock, ask.platform, inputs=inputs, findings=findings)
     if not ask.frozen and order.environment_digest:
         orders.keep(store, paths[0], locks, order)
@@ -131,6 +134,7 @@ def _on_host(order: Order, lock: Lock, ask: Ask, place: Place) -> tuple[Order, H
         digest=digest,
         stamps=manifests.stamps(host.watched(python, place.store.added_pythons)),
         libraries=host.libraries(python),
+        origin=python.origin,
     )
     environment = environment_digest(
         lock,
@@ -139,19 +143,25 @@ def _on_host(order: Order, lock: Lock, ask: Ask, place: Place) -> tuple[Order, H
         python=python.version,
         store_format=STORE_FORMAT,
     )
-    before = present.current(place)
-    changed: Findings = ()
-    if before is not None and present.complete(before):
-        old = manifests.read(before).interpreter
-        if old is not None and old.digest != digest:
-            changed = host.changed(old.path, old.digest, python)
     order = replace(
         order,
         environment_digest=environment,
         pip=applying(order.pip, ask.platform, python=python.version),
-        findings=(*order.findings, *changed),
     )
-    return order, Host(python=python, interpreter=interpreter)
+    changed = _changed(place, python, digest)
+    return order, Host(python=python, interpreter=interpreter, findings=changed)
+
+
+def _changed(place: Place, python: host.HostPython, digest: str) -> Findings:
+    """Return what there is to say where the current generation has another interpreter."""
+    try:
+        before = present.current(place)
+        old = manifests.read(before).interpreter if before is not None else None
+    except StoreError:
+        return ()  # a damaged one has nothing to compare with, and may be about to be replaced
+    if old is None or old.digest == digest:
+        return ()
+    return host.changed(old.path, old.digest, python)
 
 
 def _wish(ask: Ask, place: Place) -> host.Wish:

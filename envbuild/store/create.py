@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from envbuild.access import Access
 from envbuild.errors import LockError, StoreError
+from envbuild.findings import Findings
 from envbuild.progress import Progress
 from envbuild.store import history, integrate, needs, present
 from envbuild.store import manifest as manifests
@@ -17,7 +18,7 @@ from envbuild.store.build import Build, build
 from envbuild.store.history import Who
 from envbuild.store.layout import Generation, Place, Store
 from envbuild.store.manifest import Interpreter, Manifest
-from envbuild.store.order import Order
+from envbuild.store.order import Order, let_through
 from envbuild.tools import files
 
 if TYPE_CHECKING:
@@ -52,10 +53,12 @@ class Host:
     Attributes:
         python: The interpreter.
         interpreter: What the manifest keeps of it.
+        findings: What choosing it had to say: of this move, not of the generation.
     """
 
     python: "HostPython"
     interpreter: Interpreter
+    findings: Findings = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,6 +71,7 @@ class Created:
         built: Whether it was built now (or was there).
         origin: What was current before, None for none.
         current: Whether it is current now.
+        findings: What there is to say: of the generation, and of what was read for it now.
     """
 
     generation: Generation
@@ -75,6 +79,7 @@ class Created:
     built: bool
     origin: str | None
     current: bool
+    findings: Findings
 
 
 def create(
@@ -132,37 +137,37 @@ def create(
             else:
                 generation = found
                 manifest = _refreshed(found, order, host)
-            return _moved(generation, manifest, options, built=found is None, who=who, now=now)
+            origin = _move(generation, options, who=who, now=now)
+            return Created(
+                generation=generation,
+                manifest=manifest,
+                built=found is None,
+                origin=origin,
+                current=options.switch or origin == generation.identifier,
+                findings=_said(manifest, order, host, now),
+            )
     except OSError as error:
         raise history.unusable(place, error) from error
 
 
-def _moved(
-    generation: Generation,
-    manifest: Manifest,
-    options: Options,
-    *,
-    built: bool,
-    who: Who,
-    now: datetime,
-) -> Created:
+def _move(generation: Generation, options: Options, *, who: Who, now: datetime) -> str | None:
+    """Make a generation current, if that is wanted, and return what was current before."""
     place = generation.place
-    if options.switch:
-        switched = history.move_current(generation, what="create", who=who, now=now)
-        integrate.link_by_name(place)
-        if options.home is not None:
-            integrate.register(place, home=options.home)
-        origin = switched.origin
-    else:
+    if not options.switch:
         current = present.current(place)
-        origin = current.identifier if current else None
-    return Created(
-        generation=generation,
-        manifest=manifest,
-        built=built,
-        origin=origin,
-        current=options.switch or origin == generation.identifier,
-    )
+        return current.identifier if current else None
+    switched = history.move_current(generation, what="create", who=who, now=now)
+    integrate.link_by_name(place)
+    if options.home is not None:
+        integrate.register(place, home=options.home)
+    return switched.origin
+
+
+def _said(manifest: Manifest, order: Order, host: Host | None, now: datetime) -> Findings:
+    """Return what is known of a generation, and what was read for it now, each once."""
+    said = (*order.findings, *(host.findings if host else ()))
+    said = let_through(said, order.allow, today=now.date())
+    return tuple(dict.fromkeys((*manifest.findings, *said)))
 
 
 def _refreshed(found: Generation, order: Order, host: Host | None) -> Manifest:
@@ -173,8 +178,9 @@ def _refreshed(found: Generation, order: Order, host: Host | None) -> Manifest:
     """
     manifest = manifests.read(found)
     interpreter = host.interpreter if host else None
-    if (manifest.inputs, manifest.interpreter) != (order.inputs, interpreter):
-        manifest = replace(manifest, inputs=order.inputs, interpreter=interpreter)
+    inputs = order.inputs if order.inputs.recipe else manifest.inputs  # frozen: nothing was asked
+    if (manifest.inputs, manifest.interpreter) != (inputs, interpreter):
+        manifest = replace(manifest, inputs=inputs, interpreter=interpreter)
         times = (found.manifest.stat().st_mtime_ns,) * 2
         files.write_atomic(found.needs, needs.dumps(order.needs))
         manifests.write(found, manifest)

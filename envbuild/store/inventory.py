@@ -1,15 +1,14 @@
 """What a store holds, told to a person: environments, generations, packages, sizes."""
 
-import json
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from envbuild.errors import StoreError
 from envbuild.store import manifest as manifests
-from envbuild.store import present
+from envbuild.store import needs, present
 from envbuild.store.collect import is_pinned
 from envbuild.store.layout import Generation, Place, Store
 from envbuild.store.manifest import InstalledPackage, Interpreter, Manifest
@@ -73,7 +72,7 @@ class Details:
         channels: Addresses that its conda half came from, sorted; `host` for this machine's Python.
         indexes: Names of the indexes that its PyPI half came from; empty text is the default one.
         own_size: Bytes on the disk that only this generation uses.
-        needs: `needs.json` as it stands, None if it cannot be read.
+        needs: What a host must have, as `target.Needs`; None if `needs.json` cannot be read.
         reproducible: Sentences that say how far another machine gets the same.
     """
 
@@ -213,10 +212,9 @@ def _channels(conda: Iterable[InstalledPackage]) -> tuple[str, ...]:
 
 def _needs(generation: Generation) -> dict[str, Any] | None:
     try:
-        found = json.loads(generation.needs.read_bytes())
-    except (OSError, ValueError):
+        return asdict(needs.read(generation))
+    except StoreError:
         return None
-    return found if isinstance(found, dict) else None
 
 
 def _reproducible(manifest: Manifest, conda: list[InstalledPackage]) -> Iterator[str]:

@@ -104,6 +104,7 @@ class Interpreter:
         digest: SHA-256 hex over the files that are packed.
         stamps: Executable, libpython and the folders of the standard library.
         libraries: Names of the libraries that it needs of the machine (`libssl.so.3`).
+        origin: Why it was taken: `--python`, `ENVBUILD_PYTHON`, `running`, `PATH` …
     """
 
     path: str
@@ -111,6 +112,7 @@ class Interpreter:
     digest: str
     stamps: tuple[Stamp, ...]
     libraries: tuple[str, ...] = ()
+    origin: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

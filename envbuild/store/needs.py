@@ -35,32 +35,35 @@ def dumps(needs: Needs) -> str:
     return json.dumps({"version": VERSION, **asdict(needs)}, indent=1, ensure_ascii=False) + "\n"
 
 
-def loads(text: str | bytes, *, source: str) -> Needs:
+def loads(text: str | bytes) -> Needs:
     """Return what needs.json says.
 
     Raises:
-        StoreError: It is damaged or of another version.
+        ValueError: It is damaged or of another version.
     """
     try:
         data: dict[str, Any] = json.loads(text)
-        if data["version"] != VERSION:
-            message = f"{source} is of another version of envbuild"
-            raise StoreError(message, hint="use a newer envbuild")
-        return Needs(**{field: Need(**data[field]) for field in _FIELDS})
-    except (ValueError, KeyError, TypeError) as error:
-        message = f"{source} is damaged: {error}"
-        raise StoreError(message, hint="envbuild create NAME --reinstall") from error
+        if data["version"] == VERSION:
+            return Needs(**{field: Need(**data[field]) for field in _FIELDS})
+    except (KeyError, TypeError) as error:
+        message = f"damaged: {error}"
+        raise ValueError(message) from error
+    message = "of another version of envbuild"
+    raise ValueError(message)
 
 
 def read(generation: Generation) -> Needs:
     """Return what a generation needs of its host.
 
     Raises:
-        StoreError: Its needs.json is missing or damaged.
+        StoreError: Its needs.json is missing, damaged or of another version.
     """
+    hint = f"envbuild create {generation.place.name} --reinstall"
     try:
-        content = generation.needs.read_bytes()
+        return loads(generation.needs.read_bytes())
     except OSError as error:
         message = f"{generation.needs} cannot be read: {error.strerror}"
-        raise StoreError(message, hint="envbuild create NAME --reinstall") from error
-    return loads(content, source=f"{generation.needs}")
+        raise StoreError(message, hint=hint) from error
+    except ValueError as error:
+        message = f"{generation.needs} is no list of needs: {error}"
+        raise StoreError(message, hint=hint) from error

@@ -10,9 +10,17 @@ from envbuild.store import present
 from envbuild.store.layout import Generation, Place
 from envbuild.store.raw import look, read_raw
 
+_BY_PATH = {"--python", "ENVBUILD_PYTHON", "running"}
+"""Where an interpreter came from that is taken again only if it is named, or runs envbuild."""
+
 
 def unchanged(
-    place: Place, *, recipe: Path, locks: Sequence[Path], python: str | None = None
+    place: Place,
+    *,
+    recipe: Path,
+    locks: Sequence[Path],
+    python: str | None = None,
+    running: str = "",
 ) -> Generation | None:
     """Return the current generation if it was made from just these files, else None.
 
@@ -21,6 +29,7 @@ def unchanged(
         recipe: The recipe's file.
         locks: The files of its lock, as far as this platform reads them.
         python: The interpreter that was asked for, absolute and resolved, or None for whichever.
+        running: The one that envbuild runs on, resolved.
 
     Raises:
         StoreError: The manifest is damaged, or `current` is no link of ours.
@@ -33,7 +42,12 @@ def unchanged(
         return None
     if not _same_inputs(data["inputs"], recipe, locks):
         return None
-    same = _same_interpreter(data["interpreter"], python, place.store.added_pythons)
+    interpreter = data["interpreter"]
+    if interpreter is None:
+        return generation
+    same = _is_wanted(interpreter, python, running) and _untouched(
+        interpreter, place.store.added_pythons
+    )
     return generation if same else None
 
 
@@ -80,11 +94,14 @@ def _same_inputs(inputs: dict[str, Any], recipe: Path, locks: Sequence[Path]) ->
     )
 
 
-def _same_interpreter(interpreter: dict[str, Any] | None, python: str | None, added: Path) -> bool:
-    if interpreter is None:
-        return True
-    if python is not None and python != interpreter["path"]:
-        return False
+def _is_wanted(interpreter: dict[str, Any], python: str | None, running: str) -> bool:
+    """Tell whether an interpreter is the one that would be taken, as far as its path tells."""
+    if python is None and interpreter.get("origin") in _BY_PATH:
+        python = running
+    return python is None or python == interpreter["path"]
+
+
+def _untouched(interpreter: dict[str, Any], added: Path) -> bool:
     if added.exists() and not any(stamp["path"] == str(added) for stamp in interpreter["stamps"]):
         # One was added since: it may come before the one that was taken.
         return False

@@ -19,16 +19,17 @@ def read_raw(generation: Generation) -> dict[str, Any] | None:
         StoreError: It is damaged, or of another version of envbuild.
     """
     path = generation.manifest
+    again = f"envbuild create {generation.place.name} --reinstall"
     try:
         data = json.loads(path.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
         return None
     except ValueError as error:
         message = f"{path} is damaged: {error}"
-        raise StoreError(message, hint="envbuild create NAME --reinstall") from error
+        raise StoreError(message, hint=again) from error
     if not isinstance(data, dict) or data.get("version") != MANIFEST_VERSION:
         message = f"{path} is not of a version that this envbuild knows"
-        raise StoreError(message, hint="use a newer envbuild, or create NAME --reinstall")
+        raise StoreError(message, hint=f"use a newer envbuild, or: {again}")
     return data
 
 

@@ -81,13 +81,7 @@ def test_json_says_what_was_built_and_what_is_current(
     assert second["generation"] == first["generation"]
     assert envbuild("create", name, "--json") == 0
     third = printed(capsys)
-    assert third == {
-        "version": 1,
-        "name": name,
-        "generation": first["generation"],
-        "built": False,
-        "current": True,
-    }
+    assert third == {**second, "from": first["generation"], "seconds": 0.0}
 
 
 @pytest.mark.parametrize("option", ["--locked", "--frozen"])
@@ -116,9 +110,47 @@ def test_a_stale_lock_is_refused_and_frozen_takes_it(
         told = capsys.readouterr().err
         assert "does not answer its recipe" in told
         assert "onhost.yaml:5" in told
-    assert envbuild("create", name, "--frozen") == 0
-    assert "lock-not-checked" in capsys.readouterr().err
+    for _ in ("built", "was there already"):
+        assert envbuild("create", name, "--frozen") == 0
+        told = capsys.readouterr().err
+        assert "lock-not-checked" in told
+        assert "checking that the lock answers" not in told
     assert envbuild("create", name) == 1
+
+
+def test_frozen_forgets_nothing_of_what_was_checked(
+    project: Locker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = project.write(HOST)
+    assert envbuild("create", name) == 0
+    assert envbuild("create", name, "--frozen") == 0
+    capsys.readouterr()
+    assert envbuild("create", name) == 0
+    told = capsys.readouterr()
+    assert "up to date" in told.out
+    assert envbuild("info", name) == 0
+    assert "lock-not-checked" not in capsys.readouterr().out
+
+
+def test_a_damaged_generation_is_made_again(
+    project: Locker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = project.write(HOST)
+    assert envbuild("create", name) == 0
+    current = project.root / "store/envs" / name / "current"
+    first = current.readlink().name
+    (current / ".envbuild/manifest.json").write_text("{")
+    capsys.readouterr()
+    assert envbuild("create", name) == 6
+    assert f"envbuild create {name} --reinstall" in capsys.readouterr().err
+    assert envbuild("create", name, "--reinstall") == 0
+    assert current.readlink().name == f"{first}-2"
+
+
+def test_a_recipe_called_as_one_that_ships_gets_a_lock_of_its_own(project: Locker) -> None:
+    name = project.write(HOST.replace("onhost", "quickstart"))
+    assert envbuild("create", name) == 0
+    assert "app==2" in project.files(name)["requirements.linux-64.txt"].decode()
 
 
 def test_what_is_no_matter_of_the_environment_makes_no_new_one(

@@ -1,5 +1,7 @@
 """`envbuild create`: the environment of a lock; again: nothing to do."""
 
+import os.path
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,11 +61,11 @@ def command(
     no GPU and restarts nothing.
     """
     file = noop.recipe_file(name, here.recipe_folders)
-    folder = None if file is None else here.lock_folder(file.stem)
+    folder = None if file is None else here.lock_folder(file.stem, recipe=file)
     if file is not None and folder is not None and not (reinstall or here.frozen):
         wanted = python or here.python
         if (found := _unchanged(here, file, folder, wanted)) is not None:
-            _show_unchanged(found, as_json=as_json)
+            _show_unchanged(here, found, as_json=as_json)
             return
     began = time.monotonic()
     created = _create(
@@ -84,7 +86,8 @@ def _unchanged(here: Here, file: Path, folder: Path, python: str | None) -> Gene
         here.store.place(file.stem),
         recipe=file,
         locks=noop.lock_files(folder, here.platform),
-        python=None if python is None else str(Path(python).resolve()),
+        python=None if python is None else os.path.realpath(python),
+        running=os.path.realpath(sys.executable),
     )
 
 
@@ -100,7 +103,6 @@ def _create(
     compiled: bool,
 ) -> "Created":
     import gc
-    import sys
 
     from envbuild.cli import moved, progress
     from envbuild.pipeline.ask import Ask, Pythons
@@ -139,18 +141,28 @@ def _create(
         gc.enable()
 
 
-def _show_unchanged(found: Generation, *, as_json: bool) -> None:
-    name, generation = found.place.name, found.identifier
-    if as_json:
-        from envbuild.cli import output
+def _show_unchanged(here: Here, found: Generation, *, as_json: bool) -> None:
+    if not as_json:
+        click.echo(f"{found.place.name} is up to date ({found.identifier})")
+        return
+    from envbuild.store import manifest
+    from envbuild.store.create import Created
 
-        output.print_json({"name": name, "generation": generation, "built": False, "current": True})
-    else:
-        click.echo(f"{name} is up to date ({generation})")
+    made = manifest.read(found)
+    created = Created(
+        generation=found,
+        manifest=made,
+        built=False,
+        origin=found.identifier,
+        current=True,
+        findings=made.findings,
+    )
+    _show(here, created, seconds=0.0, as_json=True)
 
 
 def _show(here: Here, created: "Created", *, seconds: float, as_json: bool) -> None:
     from envbuild.cli import output
+    from envbuild.store import inventory
 
     manifest, name = created.manifest, created.generation.place.name
     generation = created.generation.identifier
@@ -167,11 +179,11 @@ def _show(here: Here, created: "Created", *, seconds: float, as_json: bool) -> N
                 "files": manifest.file_count,
                 "bytes": manifest.file_bytes,
                 "seconds": round(seconds, 3),
-                "findings": output.findings_json(manifest.findings),
+                "findings": output.findings_json(created.findings),
             }
         )
         return
-    output.print_findings(here, manifest.findings, err=True)
+    output.print_findings(here, created.findings, err=True)
     size = output.bytes_text(manifest.file_bytes)
     what = "created" if created.built else "was there already"
     output.result(
@@ -185,4 +197,5 @@ def _show(here: Here, created: "Created", *, seconds: float, as_json: bool) -> N
         return
     if created.origin != generation:
         output.result(f"{name}: {created.origin or 'nothing'} -> {generation}")
-    output.next_step(here, f"envbuild run {name} -- python")
+    word = "run {} -- python" if inventory.python_version(manifest) else "shell {}"
+    output.next_step(here, f"envbuild {word.format(name)}")

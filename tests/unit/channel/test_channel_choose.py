@@ -153,10 +153,11 @@ def test_the_newest_on_path_in_range(tmp_path: Path) -> None:
 
 
 def test_none_fits_names_every_one_and_why(tmp_path: Path) -> None:
-    search = programs(tmp_path / "bin", "python3", "python3.9", "python3.13")
+    search = programs(tmp_path / "bin", "python3", "python3.9", "python3.12", "python3.13")
     machine = Machine(
         {
             "/a": answer("/a", "3.10.1"),
+            f"{search}/python3.12": "x" * 1000,
             f"{search}/python3": answer("/x", "3.11.2", implementation="PyPy"),
             f"{search}/python3.13": "Traceback (most recent call last):\nImportError: no json",
         }
@@ -169,6 +170,7 @@ def test_none_fits_names_every_one_and_why(tmp_path: Path) -> None:
     assert "python3: it is PyPy 3.11.2, not CPython" in message
     assert "python3.9: 3.9 is not in >=3.11" in message
     assert "python3.13: it does not answer (ImportError: no json)" in message
+    assert f"python3.12: it does not answer ({'x' * 160}…)" in message
 
 
 def test_no_python_at_all() -> None:
@@ -290,8 +292,10 @@ def test_a_changed_interpreter_is_a_finding(tmp_path: Path) -> None:
     (finding,) = host.changed("/a", "bb", python)
     assert (finding.code, finding.severity) == ("interpreter-changed", "warning")
     assert "it was updated" in finding.what
+    assert finding.hint is None
     (finding,) = host.changed("/other", "bb", python)
     assert "/a would be taken now, not /other" in finding.what
+    assert finding.hint == "to stay with the old one: --python /other"
 
 
 def test_whether_it_is_still_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

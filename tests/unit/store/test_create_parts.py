@@ -161,11 +161,11 @@ def write(generation: Generation, made_of: Inputs, interpreter: Interpreter | No
 
 
 def unchanged(
-    made: Generation, files: tuple[Path, Path], python: str | None = None
+    made: Generation, files: tuple[Path, Path], python: str | None = None, running: str = ""
 ) -> Generation | None:
     recipe, folder = files
     locks = noop.lock_files(folder, "linux-64")
-    return noop.unchanged(made.place, recipe=recipe, locks=locks, python=python)
+    return noop.unchanged(made.place, recipe=recipe, locks=locks, python=python, running=running)
 
 
 def test_nothing_to_do(made: Generation, files: tuple[Path, Path]) -> None:
@@ -222,6 +222,29 @@ def test_the_interpreter_counts(made: Generation, files: tuple[Path, Path], tmp_
     assert unchanged(made, files) is None
     python.unlink()
     assert unchanged(made, files) is None
+
+
+@pytest.mark.parametrize(
+    ("origin", "same"),
+    [
+        ("--python", False),
+        ("ENVBUILD_PYTHON", False),
+        ("running", False),
+        ("channel add-python", True),
+        ("PATH", True),
+    ],
+)
+def test_an_interpreter_that_was_named_is_not_taken_again_unnamed(
+    made: Generation, files: tuple[Path, Path], origin: str, *, same: bool
+) -> None:
+    stamps = manifests.stamps((files[0],))
+    interpreter = Interpreter(
+        path="/opt/python3", version="3.12.1", digest="x", stamps=stamps, origin=origin
+    )
+    write(made, inputs(*files), interpreter)
+    assert unchanged(made, files, "/opt/python3", running="/usr/bin/python3.11") == made
+    assert unchanged(made, files, running="/opt/python3") == made
+    assert unchanged(made, files, running="/usr/bin/python3.11") == (made if same else None)
 
 
 def test_a_recipe_s_file_by_name_and_by_path(files: tuple[Path, Path], tmp_path: Path) -> None:

@@ -1,11 +1,13 @@
+from dataclasses import asdict
 from pathlib import Path
 
 import generations as made
 import pytest
 
-from envbuild.store import collect, inventory, manifest
+from envbuild.store import collect, inventory, manifest, needs
 from envbuild.store.inventory import Summary
 from envbuild.store.layout import Store
+from envbuild.target import Need, Needs
 from envbuild.tools import files
 
 _CHANNEL = "https://conda.anaconda.org/conda-forge"
@@ -63,11 +65,14 @@ def test_generations_are_listed_with_their_marks(tmp_path: Path) -> None:
 
 def test_details_name_channels_and_what_is_known_by_md5_only(tmp_path: Path) -> None:
     generation = made.make(made.place_in(tmp_path), made.FIRST, packages=(_PYTHON,))
-    generation.needs.write_text('{"glibc": {"value": "2.28", "origin": "recipe"}}')
+    unknown = Need(value=None, origin=None)
+    glibc = Need(value=">=2.28", origin="recipe")
+    wanted = Needs(driver=unknown, gpus=unknown, glibc=glibc, cuda=unknown)
+    generation.needs.write_text(needs.dumps(wanted))
     found = inventory.details(generation)
     assert found.channels == (_CHANNEL,)
     assert not found.current
-    assert found.needs == {"glibc": {"value": "2.28", "origin": "recipe"}}
+    assert found.needs == asdict(wanted)
     assert found.reproducible[-1] == "Known by md5 only: python."
     assert found.own_size > 0
 

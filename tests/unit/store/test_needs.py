@@ -34,13 +34,17 @@ def test_what_the_recipe_says_has_an_origin_and_the_rest_is_null() -> None:
 
 def test_what_is_written_is_read() -> None:
     found = needs.from_recipe(Recipe.model_validate({"name": "demo"}))
-    assert needs.loads(needs.dumps(found), source="needs.json") == found
+    assert needs.loads(needs.dumps(found)) == found
 
 
 @pytest.mark.parametrize("text", ["{", "{}", '{"version": 2}', '{"version": 1, "driver": {}}'])
-def test_damaged_needs_are_refused(text: str) -> None:
-    with pytest.raises(StoreError, match=r"needs\.json"):
-        needs.loads(text, source="needs.json")
+def test_damaged_needs_are_refused(tmp_path: Path, text: str) -> None:
+    generation = Store(root=tmp_path).place("demo").generation("0" * 16)
+    generation.own.mkdir(parents=True)
+    generation.needs.write_text(text)
+    with pytest.raises(StoreError, match=r"needs\.json is no list of needs") as caught:
+        needs.read(generation)
+    assert caught.value.hint == "envbuild create demo --reinstall"
 
 
 def test_missing_needs_are_refused(tmp_path: Path) -> None:
