@@ -62,10 +62,17 @@ class Here:
 
     @property
     def home(self) -> "Path":
-        """The user's home directory."""
+        """The user's home directory: `HOME`, else what the user database says."""
+        import pwd
         from pathlib import Path
 
-        return Path(self.environment.get("HOME") or "/nonexistent")
+        told = self.environment.get("HOME")
+        if told:
+            return Path(told)
+        try:
+            return Path(pwd.getpwuid(os.getuid()).pw_dir)
+        except KeyError:
+            return Path("/nonexistent")
 
     @property
     def store(self) -> "Store":

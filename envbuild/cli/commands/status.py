@@ -40,8 +40,8 @@ def command(here: Here, name: str | None, *, as_json: bool) -> int:
     for each in found:
         output.result(_text(each))
     code = output.print_findings(here, [one for each in found for one in each.findings])
-    if name is not None:
-        output.next_step(here, f"envbuild {'create' if code else 'shell'} {name}")
+    if name is not None and not code:
+        output.next_step(here, f"envbuild shell {name}")
     return code
 
 
@@ -54,7 +54,7 @@ def _text(found: Status) -> str:
         state = "stands, with remarks"
     else:
         state = "is what recipe and lock say"
-    lines = [f"{found.name}: {found.current or 'no generation'} {state}"]
+    lines = [f"{found.name}: {found.current or 'the current generation'} {state}"]
     for identifier, users in found.running:
         named = ", ".join(f"{user.pid} ({user.name})" for user in users)
         lines.append(f"  running in {identifier}: {named}")

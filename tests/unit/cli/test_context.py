@@ -1,6 +1,7 @@
 """`Here`: options before variables before defaults."""
 
 import os
+import pwd
 from collections.abc import Mapping
 from datetime import UTC
 from pathlib import Path
@@ -41,6 +42,13 @@ def test_the_option_wins_and_is_made_absolute() -> None:
     here = _here(ENVBUILD_STORE="/store")
     here.store_option = "mine"
     assert here.store.root == Path.cwd() / "mine"
+
+
+def test_without_home_it_is_what_the_user_database_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _here().home == Path("/home/me")
+    assert Here({}).home == Path(pwd.getpwuid(os.getuid()).pw_dir)
+    monkeypatch.setattr(os, "getuid", lambda: 4_000_000_000)
+    assert Here({"HOME": ""}).home == Path("/nonexistent")
 
 
 def test_folders_in_order() -> None:
