@@ -11,6 +11,7 @@ from world import BIN, RECIPE, ROOT, World, uv
 
 CUTOFF = "2026-11-30T00:00:00Z"
 IMPORTS = "import torch, torchvision, transformers, accelerate"
+SEES_TORCH = "from transformers.utils import is_torch_available; assert is_torch_available()"
 PYTHON = sys.executable
 
 
@@ -60,38 +61,49 @@ def lock(world: World) -> list[Pair]:
 
 
 def create_warm(world: World) -> list[Pair]:
-    """A warm create against a warm `uv pip install` of the same PyPI half."""
-    bare_prefix = world.folder / "bare-prefix"
-    smoke = [str(bare_prefix / "bin" / "python"), "-c", IMPORTS]
+    """A warm create against the bare engines: the link of the conda half, `uv pip install`."""
+    prefix = world.folder / "bare-prefix"
+    smoke = [
+        [str(prefix / "bin" / "python"), "-c", IMPORTS],
+        [str(prefix / "bin" / "python"), "-c", SEES_TORCH],
+    ]
     silent = world.environment(PYTHONDONTWRITEBYTECODE="1")
 
-    def ours(name: str, *flags: str, recipes: Path | None) -> Side:
+    def ours(*flags: str, recipes: Path) -> Side:
         argv = world.envbuild("create", RECIPE, *flags, recipes=recipes)
-        return Side(name=name, argv=[argv], env=silent, before=_without_environment(world))
+        return Side(
+            name="envbuild create", argv=[argv], env=silent, before=_without_environment(world)
+        )
 
     def theirs(name: str, *more: list[str], flags: tuple[str, ...] = ()) -> Side:
-        install = install_argv(world, bare_prefix, world.store / "cache" / "uv", *flags)
-        before = fresh_prefix(world, bare_prefix)
-        return Side(name=name, argv=[install, *more], env=silent, before=before)
+        install = install_argv(world, prefix, world.store / "cache" / "uv", *flags)
+        return Side(
+            name=name,
+            argv=[bare_link_argv(world, prefix), install, *more],
+            env=silent,
+            before=removed(prefix),
+        )
 
     bare = world.bare_recipes
     return [
         Pair(
             name="create, warm, no smoke test",
-            ours=ours("envbuild create", "--no-compile", recipes=bare),
-            theirs=theirs("uv pip install"),
+            ours=ours("--no-compile", recipes=bare),
+            theirs=theirs("py-rattler + uv pip install"),
             bound=1.6,
         ),
         Pair(
             name="create, warm, with smoke test",
-            ours=ours("envbuild create", "--no-compile", recipes=None),
-            theirs=theirs("uv pip install, then the imports", smoke),
+            ours=ours("--no-compile", recipes=ROOT / "recipes"),
+            theirs=theirs("py-rattler + uv pip install + the imports", *smoke),
             bound=1.6,
         ),
         Pair(
             name="create, warm, --compile",
-            ours=ours("envbuild create --compile", "--compile", recipes=bare),
-            theirs=theirs("uv pip install --compile-bytecode", flags=("--compile-bytecode",)),
+            ours=ours("--compile", recipes=bare),
+            theirs=theirs(
+                "py-rattler + uv pip install --compile-bytecode", flags=("--compile-bytecode",)
+            ),
             bound=1.2,
         ),
     ]
@@ -166,6 +178,14 @@ def install_argv(world: World, prefix: Path, cache: Path, *flags: str) -> list[s
     ]
 
 
+def bare_link_argv(world: World, prefix: Path) -> list[str]:
+    """Return py-rattler's own link of the recipe's conda half."""
+    lock = world.locks / RECIPE / "conda-lock.yml"
+    script = ROOT / "benchmarks" / "bare_link.py"
+    cache = world.folder / "bare-pkgs"
+    return [PYTHON, str(script), str(lock), world.conda_forge, str(cache), str(prefix)]
+
+
 def fresh_prefix(world: World, prefix: Path) -> Callable[[], None]:
     """Return a step that makes an empty prefix with the Python that the stub channel packs."""
     interpreter = Path.home() / ".pyenv" / "versions" / "3.11.7" / "bin" / "python"
@@ -174,7 +194,7 @@ def fresh_prefix(world: World, prefix: Path) -> Callable[[], None]:
     def step() -> None:
         shutil.rmtree(prefix, ignore_errors=True)
         argv = [uv(), "venv", "--quiet", "--no-config", "--python", str(python), str(prefix)]
-        subprocess.run(argv, env=world.environment(), check=True)
+        subprocess.run(argv, env=world.environment(), check=True, capture_output=True)
 
     return step
 
@@ -184,6 +204,6 @@ def _without_environment(world: World) -> Callable[[], None]:
 
     def step() -> None:
         if (world.store / "envs" / RECIPE).exists():
-            subprocess.run(argv, env=world.environment(), check=True)
+            subprocess.run(argv, env=world.environment(), check=True, capture_output=True)
 
     return step
