@@ -9,30 +9,42 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from functools import partial
+from importlib import import_module
 from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING, Final
 
 from packaging.utils import canonicalize_name
 
 from envbuild.access import Access
 from envbuild.errors import LockError, UsageProblem
 from envbuild.findings import Findings
-from envbuild.lock import answers, files
-from envbuild.lock.diff import LockDiff, diff
-from envbuild.lock.freeze import freeze
 from envbuild.lock.model import CONDA_FILE, Lock, requirements_file
 from envbuild.packages import CondaPackage
-from envbuild.pipeline import allow
 from envbuild.progress import Progress
 from envbuild.recipe import cutoff
 from envbuild.recipe.load import LoadedRecipe
-from envbuild.solve import conda, pip
-from envbuild.solve.half import PipHalf
+from envbuild.solve import conda
 from envbuild.solve.solution import PlatformSolution, Solution, Upgrade
 from envbuild.store.layout import Store
 from envbuild.target import PLATFORMS, Platform
 from envbuild.tools import rattler
 from envbuild.tools.files import make_folder, sync_folder, write_atomic
 from envbuild.tools.run import Runner, run
+
+if TYPE_CHECKING:
+    from envbuild.lock.diff import LockDiff
+    from envbuild.solve.half import PipHalf
+
+_LATER: Final = (
+    "envbuild.solve.pip",
+    "envbuild.lock.freeze",
+    "envbuild.lock.files",
+    "envbuild.lock.diff",
+    "envbuild.pipeline.allow",
+    "uv",
+)
+"""What is needed after the conda solve: imported while that runs, which takes as long."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,7 +73,7 @@ class LockResult:
     """
 
     lock: Lock
-    changes: LockDiff
+    changes: "LockDiff"
     findings: Findings
 
 
@@ -95,7 +107,13 @@ def make_lock(
     old, upgrade = options.old, _upgrade(options)
     instant = _cutoff(loaded, options, now=now.astimezone(UTC).replace(microsecond=0))
     make_folder(store.cache)
-    solution = _solve(loaded, old, upgrade, instant, access, store, progress, engine)
+    with _imported(_LATER):
+        solution = _solve(loaded, old, upgrade, instant, access, store, progress, engine)
+
+    from envbuild.lock.diff import diff
+    from envbuild.lock.freeze import freeze
+    from envbuild.pipeline import allow
+
     lock = freeze(loaded.recipe, solution)
     if old is not None and options.exclude_newer is None and not upgrade.everything:
         lock = _unmoved(old, lock)
@@ -106,8 +124,21 @@ def make_lock(
     )
 
 
+@contextlib.contextmanager
+def _imported(modules: Sequence[str]) -> Iterator[None]:
+    """Import modules in another thread, while this one waits for an engine."""
+    importing = Thread(target=lambda: [import_module(name) for name in modules])
+    importing.start()
+    try:
+        yield
+    finally:
+        importing.join()
+
+
 def check_lock(lock: Lock, loaded: LoadedRecipe, *, engine: Runner = run) -> Findings:
     """Return every line of the recipe that the lock does not answer; no solve, no network."""
+    from envbuild.lock import answers
+
     return answers.check(
         lock,
         loaded,
@@ -128,6 +159,8 @@ def write_lock(lock: Lock, folder: Path) -> None:
     Raises:
         LockError: It cannot be written.
     """
+    from envbuild.lock import files
+
     texts = files.dumps(lock).files
     stale = {requirements_file(platform) for platform in PLATFORMS} - texts.keys()
     # conda-lock.yml comes last: it holds the digests of the others.
@@ -199,6 +232,8 @@ def _solve(
 ) -> Solution:
     platforms = loaded.recipe.target.platforms
     if loaded.recipe.on_host_python:
+        from envbuild.solve import pip
+
         progress.step(f"solving PyPI packages of {loaded.recipe.name}")
         half = pip.solve_universal(
             loaded,
@@ -221,7 +256,9 @@ def _solve(
         runner=engine,
     )
 
-    def solve_pip(platform: Platform) -> PipHalf:
+    from envbuild.solve import pip
+
+    def solve_pip(platform: Platform) -> "PipHalf":
         half = old.for_platform(platform) if old is not None else None
         return pip.solve(
             loaded,
@@ -240,7 +277,9 @@ def _solve(
     return _solution(instant, condas.platforms, pips, condas.findings)
 
 
-def _each(solve: Callable[[Platform], PipHalf], platforms: Sequence[Platform]) -> Iterable[PipHalf]:
+def _each(
+    solve: Callable[[Platform], "PipHalf"], platforms: Sequence[Platform]
+) -> "Iterable[PipHalf]":
     """Solve for every platform, several at once; one alone in this thread, where Ctrl-C arrives."""
     if len(platforms) == 1:
         return [solve(platforms[0])]
@@ -251,7 +290,7 @@ def _each(solve: Callable[[Platform], PipHalf], platforms: Sequence[Platform]) -
 def _solution(
     instant: datetime,
     condas: Mapping[Platform, tuple[CondaPackage, ...]],
-    pips: Mapping[Platform, PipHalf],
+    pips: "Mapping[Platform, PipHalf]",
     findings: Findings,
 ) -> Solution:
     return Solution(

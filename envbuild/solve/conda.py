@@ -34,21 +34,6 @@ class CondaHalf:
     findings: Findings
 
 
-def solve(
-    loaded: LoadedRecipe,
-    platforms: Sequence[Platform],
-    *,
-    cutoff: datetime,
-    prefer: Mapping[Platform, tuple[CondaPackage, ...]],
-    access: Access,
-    cache: Path,
-) -> dict[Platform, tuple[CondaPackage, ...]]:
-    """Return the records of `half` alone."""
-    return half(
-        loaded, platforms, cutoff=cutoff, prefer=prefer, access=access, cache=cache
-    ).platforms
-
-
 def half(
     loaded: LoadedRecipe,
     platforms: Sequence[Platform],

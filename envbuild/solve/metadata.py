@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from email.parser import HeaderParser
 from pathlib import Path
 
 from envbuild.solve.wheels import Wheel
@@ -61,6 +60,8 @@ def gather(wheels: Iterable[Wheel], *, cache: Path, read: Reader) -> dict[str, M
 
 def parse(text: str) -> Metadata:
     """Return what METADATA says."""
+    from email.parser import HeaderParser
+
     headers = HeaderParser().parsestr(text)
     python = headers.get("Requires-Python")
     requires = headers.get_all("Requires-Dist", [])

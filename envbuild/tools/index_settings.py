@@ -5,7 +5,6 @@ uv's and pip's settings only the default index's address counts: anything else w
 depend on the machine.
 """
 
-import configparser
 import re
 import sys
 import tomllib
@@ -175,6 +174,8 @@ def _pip_index(path: Path) -> str | None:
     text = _text(path)
     if text is None:
         return None
+    import configparser
+
     parser = configparser.RawConfigParser()
     try:
         parser.read_string(text, source=str(path))

@@ -78,9 +78,9 @@ def records(*recipes: str, cache: Path, where: Path = RECIPES) -> tuple[CondaPac
         for name in recipes:
             loaded = load.load(name, [where])
             platforms = loaded.recipe.target.platforms
-            solved = conda.solve(
+            solved = conda.half(
                 loaded, platforms, cutoff=SOLVED_AT, prefer={}, access=access, cache=cache
-            )
+            ).platforms
             found |= {package.url: package for half in solved.values() for package in half}
     return tuple(found[url] for url in sorted(found))
 

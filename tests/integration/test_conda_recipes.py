@@ -80,7 +80,9 @@ def test_two_platforms_are_solved_in_the_order_asked(access: Access, cache: Path
         python = next(package for package in packages if package.name == "python")
         assert python.subdir == platform
         assert {package.subdir for package in packages} <= {platform, "noarch"}
-    same = conda.solve(loaded, PLATFORMS, cutoff=NOW, prefer={}, access=access, cache=cache)
+    same = conda.half(
+        loaded, PLATFORMS, cutoff=NOW, prefer={}, access=access, cache=cache
+    ).platforms
     assert same == found.platforms
 
 

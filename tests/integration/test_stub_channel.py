@@ -28,14 +28,14 @@ def solved(name: str, stub_folder: Path, cache: Path) -> tuple[CondaPackage, ...
     loaded = load.load(name, [stub_channel.RECIPES])
     with serve(stub_folder) as server:
         access = Access(channel_mirrors=stub_channel.mirrors(server))
-        (found,) = conda.solve(
+        (found,) = conda.half(
             loaded,
             loaded.recipe.target.platforms,
             cutoff=stub_channel.SOLVED_AT,
             prefer={},
             access=access,
             cache=cache,
-        ).values()
+        ).platforms.values()
     return found
 
 
