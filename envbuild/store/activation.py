@@ -113,7 +113,8 @@ def _run_scripts(
     done = run(argv, env=before, cwd=Path("/"), timeout_s=_TIMEOUT_S, keep=keep, check=False)
     _, found, text = done.stdout.partition(f"{_MARK}\0")
     if not found:
-        message = "activation scripts ended their shell"
+        names = ", ".join(os.path.relpath(script, prefix) for script in scripts)
+        message = f"activation scripts ended their shell with status {done.status}: {names}"
         raise ToolFailed(message, argv=argv, status=done.status, details=done.stderr[-2000:])
     after = dict(line.split("=", 1) for line in text.split("\0") if "=" in line)
     changed, prepended = _difference(before, after)

@@ -321,6 +321,7 @@ def _packages(work: Build, conda: Sequence[CondaPackage]) -> tuple[InstalledPack
                 build=package.build,
                 source=package.url,
                 digest=package.sha256 or first.get(halves.archive_key(package), ""),
+                weak=package.sha256 is None,
             )
             for package in conda
         ),

@@ -12,7 +12,7 @@ from envbuild.access import Access
 from envbuild.errors import LockError, StoreError
 from envbuild.findings import Findings
 from envbuild.progress import Progress
-from envbuild.store import history, integrate, needs, present
+from envbuild.store import history, integrate, needs, noop, present
 from envbuild.store import manifest as manifests
 from envbuild.store.build import Build, build
 from envbuild.store.history import Who
@@ -206,9 +206,10 @@ def _held(place: Place, progress: Progress) -> Iterator[int]:
 
 
 def _newest(place: Place, digest: str) -> Generation | None:
-    """Return the newest complete generation of a digest."""
+    """Return the newest complete generation of a digest that can be used where it lies."""
     fitting = [one for one in present.generations(place) if _base(one) == digest[:_DIGITS]]
-    return max(fitting, key=_number, default=None)
+    newest_first = sorted(fitting, key=_number, reverse=True)
+    return next((one for one in newest_first if noop.usable(one)), None)
 
 
 def _identifier(place: Place, digest: str) -> str:

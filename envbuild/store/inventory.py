@@ -222,10 +222,10 @@ def _reproducible(manifest: Manifest, conda: list[InstalledPackage]) -> Iterator
         yield from _host_python(manifest.interpreter)
         yield "Each wheel of the PyPI half is checked against the lock."
         return
-    weak = [package.name for package in conda if not package.digest]
+    weak = [package.name for package in conda if package.weak]
     yield f"Every {manifest.platform} machine gets the same archives, checked against the lock."
     if weak:
-        yield f"Known by md5 only: {', '.join(weak)}."
+        yield f"The lock knows these by md5 and size only: {', '.join(weak)}."
 
 
 def _host_python(interpreter: Interpreter) -> Iterator[str]:

@@ -69,6 +69,7 @@ class InstalledPackage:
         source: conda: canonical address of the archive; PyPI: name of the index, empty for the
             default one.
         digest: SHA-256 hex of the archive (conda, from the lock or the ledger); empty if unknown.
+        weak: Whether the lock knows the archive by its md5 only.
     """
 
     kind: Literal["conda", "pypi"]
@@ -77,6 +78,7 @@ class InstalledPackage:
     build: str = ""
     source: str = ""
     digest: str = ""
+    weak: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -35,10 +35,8 @@ def unchanged(
         StoreError: The manifest is damaged, or `current` is no link of ours.
     """
     generation = present.current(place)
-    if generation is None or not generation.environment.is_file() or _newer(generation):
-        return None
-    data = read_raw(generation)
-    if data is None or data["prefix"] != os.path.realpath(generation.prefix):
+    data = None if generation is None else _usable(generation)
+    if generation is None or data is None or _newer(generation):
         return None
     if not _same_inputs(data["inputs"], recipe, locks):
         return None
@@ -49,6 +47,23 @@ def unchanged(
         interpreter, place.store.added_pythons
     )
     return generation if same else None
+
+
+def usable(generation: Generation) -> bool:
+    """Tell whether a generation is complete, and lies where it was made.
+
+    Raises:
+        StoreError: Its manifest is damaged.
+    """
+    return _usable(generation) is not None
+
+
+def _usable(generation: Generation) -> dict[str, Any] | None:
+    """Return the manifest of a generation that can be used where it lies, or None."""
+    data = read_raw(generation)
+    if data is None or data["prefix"] != os.path.realpath(generation.prefix):
+        return None
+    return data if generation.environment.is_file() else None
 
 
 def _newer(generation: Generation) -> bool:

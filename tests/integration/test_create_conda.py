@@ -120,6 +120,23 @@ def test_again_is_no_work_and_reinstall_is_another_generation(
     assert (taken.built, taken.generation, taken.current) == (False, third.generation, True)
 
 
+@pytest.mark.parametrize("how", ["moved", "no activation"])
+def test_what_cannot_be_used_is_not_taken_for_the_wanted_one(
+    creator: Creator, tools: Made, how: str
+) -> None:
+    first = creator.create(order([tools]))
+    if how == "moved":
+        creator.root.rename(creator.root.with_name("moved"))
+        creator.root = creator.root.with_name("moved")
+    else:
+        first.generation.environment.unlink()
+    again = creator.create(order([tools]))
+    assert again.built
+    assert again.generation.identifier == f"{first.generation.identifier}-2"
+    assert damage(again) == []
+    assert not creator.create(order([tools])).built
+
+
 def test_no_switch_moves_nothing(creator: Creator, tools: Made) -> None:
     created = creator.create(order([tools]), switch=False)
     assert not created.current
@@ -139,7 +156,8 @@ def test_a_wrong_hash_links_nothing(creator: Creator, tools: Made) -> None:
 def test_another_content_under_the_same_md5_is_refused(creator: Creator, tools: Made) -> None:
     package = tools.package(tools.archive.parents[1].as_uri(), md5_only=True)
     created = creator.create(order([package]))
-    assert created.manifest.packages[0].digest == tools.record["sha256"]
+    (installed,) = created.manifest.packages
+    assert (installed.digest, installed.weak) == (tools.record["sha256"], True)
     connection = sqlite3.connect(creator.place.store.ledger)
     with connection:
         connection.execute("UPDATE archives SET sha256 = ?", ("f" * 64,))

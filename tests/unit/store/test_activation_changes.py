@@ -114,7 +114,9 @@ def test_a_script_that_fails_is_named(tmp_path: Path) -> None:
 
 
 def test_a_script_that_ends_its_shell_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ToolFailed, match="ended their shell"):
+    with pytest.raises(
+        ToolFailed, match="with status 0: etc/conda/activate.d/"
+    ):
         compute(tmp_path, Bash({}, ends=True))
 
 

@@ -17,6 +17,8 @@ _PYTHON = manifest.InstalledPackage(
     version="3.11.9",
     build="h1_0",
     source=f"{_CHANNEL}/linux-64/python-3.11.9-h1_0.conda",
+    digest="c" * 64,
+    weak=True,
 )
 
 
@@ -73,7 +75,7 @@ def test_details_name_channels_and_what_is_known_by_md5_only(tmp_path: Path) -> 
     assert found.channels == (_CHANNEL,)
     assert not found.current
     assert found.needs == asdict(wanted)
-    assert found.reproducible[-1] == "Known by md5 only: python."
+    assert found.reproducible[-1] == "The lock knows these by md5 and size only: python."
     assert found.own_size > 0
 
 
