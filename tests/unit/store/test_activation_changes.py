@@ -114,9 +114,7 @@ def test_a_script_that_fails_is_named(tmp_path: Path) -> None:
 
 
 def test_a_script_that_ends_its_shell_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(
-        ToolFailed, match="with status 0: etc/conda/activate.d/"
-    ):
+    with pytest.raises(ToolFailed, match="ended their shell with status 0: etc"):
         compute(tmp_path, Bash({}, ends=True))
 
 
