@@ -41,7 +41,7 @@ def copied(recipe: Recipe) -> Lock:
         channels=tuple(spelling.channel(channel) for channel in recipe.channels),
         platforms=(),
         asked=asked,
-        host_python=spelling.version_range(recipe.python or "") if recipe.on_host_python else None,
+        host_python=spelling.readable_range(recipe.python or "") if recipe.on_host_python else None,
         compiler=" ".join((recipe.build.compiler or "").split()) or None,
         link_scripts=tuple(sorted({name.lower() for name in recipe.link_scripts})),
     )

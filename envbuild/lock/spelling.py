@@ -16,6 +16,13 @@ def version_range(text: str) -> str:
     return "|".join(",".join(parts) for parts in alternatives)
 
 
+def readable_range(text: str) -> str:
+    """Return a version range as a person writes it: what it is at least comes first."""
+    alternatives = version_range(text).split("|")
+    parts = (sorted(one.split(","), key=lambda part: part.startswith("<")) for one in alternatives)
+    return "|".join(",".join(one) for one in parts)
+
+
 def tight(text: str) -> str:
     """Return a spec without the spaces around operators, commas and bars."""
     return _OPERATOR.sub(lambda match: match[1] or match[2], " ".join(text.split()))
