@@ -103,7 +103,7 @@ def _current(place: Place) -> tuple[Manifest | None, Findings]:
         )
         return None, (damaged,)
     what = "has no current generation"
-    hint = f"envbuild switch {place.name} GENERATION"
+    hint = present.to_current(place)
     return None, (_finding("not-current", Severity.ERROR, place.name, what, hint=hint),)
 
 

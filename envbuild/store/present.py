@@ -58,7 +58,7 @@ def current(place: Place) -> Generation | None:
     found = _TARGET.fullmatch(to)
     if not found:
         message = f"{place.current} points to {to}, which is no generation of {place.name}"
-        raise StoreError(message, hint=f"envbuild switch {place.name} GENERATION")
+        raise StoreError(message, hint=to_current(place))
     return place.generation(found[1])
 
 
@@ -111,6 +111,14 @@ def find(place: Place, text: str, *, also: Sequence[str] = ()) -> Generation:
         message = f"{place.name} has no generation {what}"
         raise InputError(message, source=text, hint=whats_there(place))
     return place.generation(identifier)
+
+
+def to_current(place: Place) -> str:
+    """Return the command that gives an environment without a current generation one."""
+    there = generations(place)
+    if there:
+        return f"envbuild switch {place.name} {there[-1].identifier}"
+    return f"envbuild create {place.name}"
 
 
 def whats_there(place: Place) -> str:

@@ -38,9 +38,7 @@ def chosen(place: Place, wanted: str | None) -> Generation:
     generation = present.current(place)
     if generation is None:
         message = f"{place.name} has no current generation"
-        raise InputError(
-            message, source=place.name, hint=f"envbuild switch {place.name} GENERATION"
-        )
+        raise InputError(message, source=place.name, hint=present.to_current(place))
     if not present.complete(generation):
         message = f"generation {generation.identifier}, current of {place.name}, is gone"
         raise StoreError(message, hint=present.whats_there(place))

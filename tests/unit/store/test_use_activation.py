@@ -32,7 +32,11 @@ def test_without_a_current_generation_it_says_how_to_get_one(tmp_path: Path) -> 
     made.make(place, made.FIRST)
     with pytest.raises(InputError, match="no current generation") as caught:
         use.chosen(place, None)
-    assert caught.value.hint == "envbuild switch demo GENERATION"
+    assert caught.value.hint == f"envbuild switch demo {made.FIRST}"
+    files.remove_tree(place.generation(made.FIRST).prefix)
+    with pytest.raises(InputError, match="no current generation") as caught:
+        use.chosen(place, None)
+    assert caught.value.hint == "envbuild create demo"
 
 
 def test_a_current_generation_that_is_gone_is_named(generation: Generation) -> None:
