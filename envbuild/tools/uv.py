@@ -127,7 +127,7 @@ def compile_lock(question: Question, engine: Engine) -> Answer:
                 raise Undated(files, details=problem.details)
             raise problem
         several = any(source.name is not None for source in question.sources)
-        indexes = _indexes(argv, folder, done.stdout, engine) if several else {}
+        indexes = _indexes(argv, folder, done.stdout, question, engine) if several else {}
     yanked = ((found[1], found[2], found[3] or "") for found in _YANKED.finditer(done.stderr))
     return Answer(
         pylock=done.stdout,
@@ -138,25 +138,32 @@ def compile_lock(question: Question, engine: Engine) -> Answer:
 
 
 def _indexes(
-    argv: Sequence[str], folder: Path, pylock: str, engine: Engine
+    argv: Sequence[str], folder: Path, pylock: str, question: Question, engine: Engine
 ) -> dict[tuple[str, str], str]:
     """Return which index each release came from: uv says it only beside a requirements file.
 
-    The same question, with the answer as what to keep, needs no network.
+    The same question, with the answer as what to keep, needs no network; but what an index without
+    hashes serves is not kept by uv, so it is asked online where the cache does not do.
 
     Raises:
+        EnvbuildError: uv fails now.
         ToolFailed: uv answers otherwise than just before.
     """
     chosen = [(row["name"], row["version"]) for row in tomllib.loads(pylock).get("packages", ())]
     kept = "".join(f"{name}=={version}\n" for name, version in chosen)
     (folder / "kept.txt").write_text(kept, encoding="utf-8")
-    words = ["--offline"] if "--offline" not in argv else []
-    words += ["--format", "requirements.txt", "--no-header", "--output-file", "kept.txt"]
-    done = engine([*argv, *words, "--no-annotate", "--emit-index-annotation"], folder)
+    words = ["--format", "requirements.txt", "--no-header", "--output-file", "kept.txt"]
+    words += ["--no-annotate", "--emit-index-annotation"]
+    offline = [] if engine.access.offline else ["--offline"]
+    done = engine([*argv, *words, *offline], folder)
+    if done.status and offline:
+        done = engine([*argv, *words], folder)
     found = {
         (match["name"], match["version"]): match["url"] for match in _FROM.finditer(done.stdout)
     }
-    if done.status or found.keys() != set(chosen):
+    if done.status:
+        raise failure(done, question.sources)
+    if found.keys() != set(chosen):
         message = "uv did not say which index each package comes from"
         raise ToolFailed(message, argv=done.argv, status=done.status)
     return found

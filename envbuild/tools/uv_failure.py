@@ -22,7 +22,7 @@ _FETCH = (
         "try again, then ask whoever runs that index",
     ),
     (
-        re.compile(r"network was disabled"),
+        re.compile(r"network was disabled|Network connectivity is disabled"),
         "something is not in the cache, and --offline forbids to fetch it",
         "run it once without --offline",
     ),

@@ -396,6 +396,21 @@ def test_an_index_without_hashes_gives_the_same_half(tmp_path: Path) -> None:
     assert len(one(halves[0], "app").hashes) == 2
 
 
+def test_a_named_index_without_hashes_and_times(tmp_path: Path) -> None:
+    wheels = [wheel("app", "1.0")]
+    corp = Index(
+        wheels=wheels, hashes=False, dates=False, only_html=True, sidecars=False, ranges=False
+    )
+    with serving(main=Index(wheels=[wheel("leaf", "1.0")]), corp=corp) as server:
+        half = Solver(folder=tmp_path, index=server.url("main")).solve(
+            f"pypi: [app, leaf]\nindexes: [{{name: corp, url: '{server.url('corp')}', "
+            "packages: [app], cutoff: none}]"
+        )
+    assert one(half, "app").index == "corp"
+    assert len(one(half, "app").hashes) == 1
+    assert one(half, "leaf").index is None
+
+
 def confusing() -> dict[str, Index]:
     """Return an index of a company and a public one that has newer files under the same names."""
     return {

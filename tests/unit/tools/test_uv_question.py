@@ -141,6 +141,31 @@ def test_the_index_in_uvs_text_is_blamed() -> None:
     assert failure(done, (DEFAULT, CORP)).message.startswith("index corp cannot be reached")
 
 
+def test_what_the_network_is_needed_for_says_so_offline() -> None:
+    text = (
+        "error: Failed to download `https://corp.example/simple/a.whl` to compute missing hashes\n"
+        "  cause: Network connectivity is disabled, but the requested data wasn't found\n"
+    )
+    error = failure(Completed(argv=("uv",), status=1, stdout="", stderr=text), (DEFAULT, CORP))
+    assert error.exit_code == 8
+    assert error.hint == "run it once without --offline"
+
+
+def test_what_cannot_be_solved_is_told_without_uvs_own_options() -> None:
+    text = (
+        "error: No solution found when resolving dependencies\n"
+        "  cause: Because all versions of a have no usable wheels, there is none.\n\n"
+        "hint: Wheels are required for `a` because building from source is disabled for all "
+        "packages (i.e., with `--no-build`)\n"
+    )
+    error = failure(Completed(argv=("uv",), status=1, stdout="", stderr=text), (DEFAULT,))
+    assert error.exit_code == 4
+    assert error.details == (
+        "Because all versions of a have no usable wheels, there is none.\n\n"
+        "hint: Wheels are required for `a` because envbuild takes wheels only"
+    )
+
+
 def test_what_is_none_of_these_is_a_failed_tool() -> None:
     done = Completed(argv=("uv",), status=2, stdout="", stderr="error: a panic\n")
     error = failure(done, (DEFAULT,))
