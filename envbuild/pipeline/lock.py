@@ -126,8 +126,17 @@ def make_lock(
 
 @contextlib.contextmanager
 def _imported(modules: Sequence[str]) -> Iterator[None]:
-    """Import modules in another thread, while this one waits for an engine."""
-    importing = Thread(target=lambda: [import_module(name) for name in modules])
+    """Import modules in another thread, while this one waits for an engine.
+
+    What cannot be imported fails again where it is needed, and is told there.
+    """
+
+    def work() -> None:
+        with contextlib.suppress(ImportError):
+            for name in modules:
+                import_module(name)
+
+    importing = Thread(target=work)
     importing.start()
     try:
         yield
