@@ -5,7 +5,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from operator import itemgetter
@@ -24,18 +24,21 @@ from envbuild.store import (
     halves,
     installed,
     integrate,
+    modes,
     needs,
     scripts,
     smoke,
 )
 from envbuild.store import environment as environments
 from envbuild.store import manifest as manifests
+from envbuild.store.arrivals import Arrivals, Known
 from envbuild.store.check import Checked, Row
 from envbuild.store.environment import Environment
 from envbuild.store.layout import Generation, Store
 from envbuild.store.ledger import Ledger
 from envbuild.store.manifest import InstalledPackage, Interpreter, Manifest
 from envbuild.store.order import Order, let_through
+from envbuild.tools import uv
 from envbuild.tools.files import make_folder, remove_tree, write_atomic
 from envbuild.tools.hashing import hash_files
 from envbuild.tools.run import base_environment
@@ -140,13 +143,14 @@ def _build(work: Build) -> Manifest:
 def _linked(work: Build) -> tuple[tuple[CondaPackage, ...], Checked, Findings]:
     """Fetch, link and check both halves; where a cache was changed, evict and begin anew."""
     for attempt in range(1, _ATTEMPTS + 1):
-        fetched = halves.fetch(work)
-        conda = tuple(one.package for one in fetched)
-        make_folder(work.generation.own)
-        halves.link_conda(work, fetched)
-        halves.refuse_twice(work)
-        halves.install_pip(work)
-        checked, notes = _looked_at(work, conda)
+        with Arrivals(uv.unpacked(work.store.uv_cache)) as arrivals:
+            fetched = halves.fetch(work)
+            conda = tuple(one.package for one in fetched)
+            make_folder(work.generation.own)
+            halves.link_conda(work, fetched)
+            halves.refuse_twice(work)
+            halves.install_pip(work)
+        checked, notes = _looked_at(work, conda, arrivals.contents)
         if not checked.spoiled or attempt == _ATTEMPTS:
             return conda, checked, notes
         work.progress.step("files in the cache were changed: fetching their packages anew")
@@ -155,7 +159,9 @@ def _linked(work: Build) -> tuple[tuple[CondaPackage, ...], Checked, Findings]:
     raise AssertionError
 
 
-def _looked_at(work: Build, conda: Sequence[CondaPackage]) -> tuple[Checked, Findings]:
+def _looked_at(
+    work: Build, conda: Sequence[CondaPackage], contents: Mapping[Known, str]
+) -> tuple[Checked, Findings]:
     """Check what was linked, and give everything its final mode."""
     integrate.write_conda_files(work.generation, now=work.now)
     seen = installed.walk(work.prefix)
@@ -166,12 +172,17 @@ def _looked_at(work: Build, conda: Sequence[CondaPackage]) -> tuple[Checked, Fin
         seen = installed.walk(work.prefix)
     owners = list(installed.conda_owners(work.prefix, seen))
     owners += installed.wheel_owners(work.prefix, seen, work.ledger, apart_from=owners)
-    checked = _check(work, seen, owners)
-    check.set_modes(work.prefix, seen)
+    checked = _check(work, seen, owners, contents)
+    modes.set_modes(work.prefix, seen)
     return checked, (*notes, *scripts.check_interpreters(work.prefix, seen, owners))
 
 
-def _check(work: Build, seen: installed.Seen, owners: Sequence[installed.Owner]) -> Checked:
+def _check(
+    work: Build,
+    seen: installed.Seen,
+    owners: Sequence[installed.Owner],
+    contents: Mapping[Known, str],
+) -> Checked:
     ledger = work.ledger
     known = ledger.trees([owner.package for owner in owners if owner.is_conda])
     total = 0
@@ -181,7 +192,7 @@ def _check(work: Build, seen: installed.Seen, owners: Sequence[installed.Owner])
         total += count
         work.progress.amount("checked", total, None)
 
-    checked = check.check(work.prefix, seen, owners, known, done=done)
+    checked = check.check(work.prefix, seen, owners, known, contents=contents, done=done)
     ledger.remember(checked.learned)
     return checked
 
@@ -213,10 +224,10 @@ def _write_own(work: Build, environment: Environment) -> Row:
         (path, environments.dumps(environment)),
     ):
         file.write_text(text, encoding="utf-8")
-        file.chmod(check.PLAIN)
+        file.chmod(modes.PLAIN)
     content = path.read_bytes()
     digest = hashlib.sha256(content).hexdigest()
-    return [f"{path.relative_to(work.prefix)}", "file", digest, check.PLAIN, len(content), None]
+    return [f"{path.relative_to(work.prefix)}", "file", digest, modes.PLAIN, len(content), None]
 
 
 @contextlib.contextmanager
@@ -274,7 +285,7 @@ def _bytecode_rows(prefix: Path, targets: dict[str, str], owners: dict[str, obje
         if isinstance(digest, OSError):
             raise digest
         owner = owners.get(targets[target])
-        rows.append([target, "bytecode", digest, check.PLAIN, size, owner])
+        rows.append([target, "bytecode", digest, modes.PLAIN, size, owner])
     return rows
 
 

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from envbuild.findings import Finding, Findings, Severity
+from envbuild.store import arrivals
 from envbuild.store.installed import Owner, Seen, is_link
 from envbuild.store.ledger import Tree
+from envbuild.store.modes import PLAIN, PROGRAM, final_mode
 from envbuild.tools.hashing import hash_files
 
 _SOURCE = "source:"
-PROGRAM = 0o755
-PLAIN = 0o644
 
 _Known = tuple[int, int, int, str]
 
@@ -85,6 +85,7 @@ def check(
     owners: Sequence[Owner],
     known: Mapping[str, Tree],
     *,
+    contents: Mapping[arrivals.Known, str] | None = None,
     done: Callable[[int], None] | None = None,
 ) -> Checked:
     """Compare what lies in a prefix with what its packages declare.
@@ -98,6 +99,7 @@ def check(
         owners: Its packages, conda's first.
         known: What the ledger knows of conda's packages, by `Owner.package`; of wheels it stands
             in `Owner.known`.
+        contents: Files that were hashed on their way here.
         done: Told about the bytes hashed, from several threads.
 
     Raises:
@@ -114,7 +116,7 @@ def check(
         else:
             unknown.append((path, status.st_size))
     sources = _unknown_sources(owners, known)
-    _hash(work, owners, unknown, sources, done)
+    _hash(work, owners, _unhashed(work, unknown, contents or {}), sources, done)
     _judge(work, owners)
     return Checked(
         owners=tuple(owner.label for owner in owners),
@@ -198,6 +200,28 @@ def _look(status: os.stat_result, digest: str) -> _Known:
     return status.st_ino, status.st_size, status.st_mtime_ns, digest
 
 
+def _unhashed(
+    work: _Work, unknown: Iterable[tuple[str, int]], contents: Mapping[arrivals.Known, str]
+) -> list[tuple[str, int]]:
+    """Take what was hashed already, and return the rest."""
+    rest: list[tuple[str, int]] = []
+    for path, size in unknown:
+        status = work.seen[path]
+        digest = contents.get((status.st_ino, status.st_size, status.st_mtime_ns))
+        if digest is None:
+            rest.append((path, size))
+        else:
+            _note(work, path, digest)
+    return rest
+
+
+def _note(work: _Work, path: str, digest: str) -> None:
+    """Keep a content, and that the ledger may learn it where a cache shares the file."""
+    work.digests[path] = digest
+    if path in work.claims and work.seen[path].st_nlink > 1:
+        work.learned.add(work.claims[path])
+
+
 def _hash(
     work: _Work,
     owners: Sequence[Owner],
@@ -222,9 +246,7 @@ def _hash(
         if isinstance(answer, OSError):
             work.findings.append(_unreadable(path, answer))
             continue
-        work.digests[path] = answer
-        if path in work.claims and work.seen[path].st_nlink > 1:
-            work.learned.add(work.claims[path])
+        _note(work, path, answer)
 
 
 def _judge(work: _Work, owners: Sequence[Owner]) -> None:
@@ -314,27 +336,6 @@ def _rows(work: _Work, unknown: Sequence[tuple[str, int]]) -> list[Row]:
             rows.append([path, "file", digest, mode, size, work.claims.get(path)])
     rows.sort(key=itemgetter(0))
     return rows
-
-
-def final_mode(mode: int) -> int:
-    """Return the permission bits that a file of a generation gets, whatever it came with."""
-    return PROGRAM if mode & 0o111 else PLAIN
-
-
-def set_modes(prefix: Path, seen: Seen) -> None:
-    """Give every file and folder its final mode; a hard link passes it on to the cache.
-
-    Raises:
-        OSError: A mode cannot be set.
-    """
-    root = os.fspath(prefix)
-    for path, mode in seen.folders.items():
-        if mode != PROGRAM:
-            os.chmod(f"{root}/{path}", PROGRAM)  # noqa: PTH101
-    for path, status in seen.files.items():
-        mode = status.st_mode
-        if mode & 0o7777 not in {PLAIN, PROGRAM} and not stat.S_ISLNK(mode):
-            os.chmod(f"{root}/{path}", final_mode(mode))  # noqa: PTH101
 
 
 def _status(path: str) -> os.stat_result | None:

@@ -29,17 +29,21 @@ def hash_files(
         workers: Number of threads; None is one per core that this process may use.
         done: Called with the number of bytes hashed since the last call, from several threads.
     """
-    jobs = list(_jobs(files))
+    todo = list(jobs(files))
     count = workers or len(os.sched_getaffinity(0))
     answers: dict[str, str | OSError] = {}
     with ThreadPoolExecutor(count) as pool:
-        for part in pool.map(lambda job: _hash_all(job, done), jobs):
+        for part in pool.map(lambda job: hash_job(job, done), todo):
             answers.update(part)
     return answers
 
 
-def _jobs(files: Iterable[tuple[str, int]]) -> Iterator[list[str]]:
-    """Yield the work, large files alone and first, so that no thread ends with a large one."""
+def jobs(files: Iterable[tuple[str, int]]) -> Iterator[list[str]]:
+    """Yield the work, large files alone and first, so that no thread ends with a large one.
+
+    Args:
+        files: Path and size (bytes) of each file.
+    """
     small: list[str] = []
     large: list[tuple[int, str]] = []
     for path, size in files:
@@ -53,9 +57,15 @@ def _jobs(files: Iterable[tuple[str, int]]) -> Iterator[list[str]]:
         yield small[start : start + _CHUNK_FILES]
 
 
-def _hash_all(
-    paths: Sequence[str], done: Callable[[int], None] | None
+def hash_job(
+    paths: Sequence[str], done: Callable[[int], None] | None = None
 ) -> list[tuple[str, str | OSError]]:
+    """Return each file's SHA-256, hex, or the error that reading it gave; in this thread.
+
+    Args:
+        paths: Files.
+        done: Called once with the number of bytes hashed.
+    """
     buffer = bytearray(_BUFFER_BYTES)
     view = memoryview(buffer)
     answers: list[tuple[str, str | OSError]] = []

@@ -229,6 +229,11 @@ def prefetch(
         _install(packages, [*words, "--link-mode", "hardlink"], engine, sources)
 
 
+def unpacked(cache: Path) -> Path:
+    """Return the folder of a cache in which uv puts each wheel, unpacked, in one step."""
+    return cache / "archive-v0"
+
+
 def evict(names: Sequence[str], engine: Engine) -> None:
     """Remove distributions from the cache; what is linked elsewhere stays.
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from envbuild.errors import StoreError
-from envbuild.store import check, installed
+from envbuild.store import check, installed, modes
 from envbuild.store.check import Checked
 from envbuild.store.installed import Owner
 from envbuild.store.ledger import Ledger
@@ -255,7 +255,7 @@ def test_modes_are_set_whatever_they_were(prefix: Prefix) -> None:
     plain = prefix.put("share/a", b"a", mode=0o600)
     (prefix.root / "share").chmod(0o2770)
     (prefix.root / ".envbuild").mkdir(mode=0o700)
-    check.set_modes(prefix.root, installed.walk(prefix.root))
+    modes.set_modes(prefix.root, installed.walk(prefix.root))
     assert program.stat().st_mode & 0o7777 == 0o755
     assert plain.stat().st_mode & 0o7777 == 0o644
     assert (prefix.root / "share").stat().st_mode & 0o7777 == 0o755

@@ -1,0 +1,82 @@
+"""Hashing wheels while others still arrive: what uv has unpacked waits for nobody."""
+
+import contextlib
+import os
+import threading
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from envbuild.tools import hashing
+
+_POLL_S = 0.1
+_NICE = 10
+
+Known = tuple[int, int, int]
+"""Inode, bytes, and time of the last change (nanoseconds): a hard link has all three."""
+
+
+class Arrivals:
+    """Hashes new folders of a cache as they appear, until it is left.
+
+    It takes only processor time that nobody else wants. What it does not come to is hashed later
+    with the rest, so nothing depends on it.
+
+    Attributes:
+        contents: SHA-256 hex of the files hashed so far.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Take note of what is there already.
+
+        Args:
+            folder: The folder below which a whole folder appears at once (by rename).
+        """
+        self.contents: dict[Known, str] = {}
+        self._folder = folder
+        self._seen = set(self._names())
+        self._left = threading.Event()
+        self._thread = threading.Thread(target=self._work, daemon=True)
+
+    def __enter__(self) -> Self:
+        """Begin."""
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop after the file that is being read."""
+        self._left.set()
+        self._thread.join()
+
+    def _names(self) -> list[str]:
+        try:
+            return [entry.name for entry in self._folder.iterdir()]
+        except FileNotFoundError:
+            return []
+
+    def _work(self) -> None:
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
+        while not self._left.wait(_POLL_S):
+            for name in self._names():
+                if name not in self._seen:
+                    self._seen.add(name)
+                    self._hash(f"{self._folder}/{name}")
+
+    def _hash(self, folder: str) -> None:
+        looks: dict[str, os.stat_result] = {}
+        for below, _, names in os.walk(folder):
+            for name in names:
+                with contextlib.suppress(OSError):  # it went away: nothing is linked to it
+                    looks[f"{below}/{name}"] = os.lstat(f"{below}/{name}")
+        for job in hashing.jobs((path, look.st_size) for path, look in looks.items()):
+            if self._left.is_set():
+                return
+            for path, answer in hashing.hash_job(job):
+                if isinstance(answer, str):
+                    look = looks[path]
+                    self.contents[look.st_ino, look.st_size, look.st_mtime_ns] = answer

@@ -1,0 +1,63 @@
+"""Hashing what appears in a cache, while it appears."""
+
+import hashlib
+import time
+from pathlib import Path
+
+from envbuild.store.arrivals import Arrivals, Known
+
+
+def known(path: Path) -> Known:
+    status = path.stat()
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def arrive(cache: Path, name: str, content: bytes) -> Path:
+    """Put a folder with one file there in one step, as uv does."""
+    beside = cache.parent / f".tmp-{name}"
+    (beside / "package").mkdir(parents=True)
+    (beside / "package" / "module.py").write_bytes(content)
+    beside.rename(cache / name)
+    return cache / name / "package" / "module.py"
+
+
+def test_what_arrives_is_hashed_and_what_was_there_is_not(tmp_path: Path) -> None:
+    cache = tmp_path / "archive"
+    cache.mkdir()
+    old = arrive(cache, "old", b"old")
+    with Arrivals(cache) as arrivals:
+        new = arrive(cache, "new", b"new")
+        deadline = time.monotonic() + 10
+        while not arrivals.contents and time.monotonic() < deadline:
+            time.sleep(0.01)
+    assert arrivals.contents == {known(new): hashlib.sha256(b"new").hexdigest()}
+    assert known(old) not in arrivals.contents
+
+
+def test_a_hard_link_is_known_and_an_edited_file_is_not(tmp_path: Path) -> None:
+    cache = tmp_path / "archive"
+    cache.mkdir()
+    with Arrivals(cache) as arrivals:
+        file = arrive(cache, "new", b"new")
+        deadline = time.monotonic() + 10
+        while not arrivals.contents and time.monotonic() < deadline:
+            time.sleep(0.01)
+    (tmp_path / "installed.py").hardlink_to(file)
+    assert known(tmp_path / "installed.py") in arrivals.contents
+    file.write_bytes(b"edited")
+    assert known(tmp_path / "installed.py") not in arrivals.contents
+
+
+def test_a_cache_that_is_not_there_yet(tmp_path: Path) -> None:
+    with Arrivals(tmp_path / "none") as arrivals:
+        pass
+    assert arrivals.contents == {}
+
+
+def test_a_folder_that_goes_away_while_it_is_read(tmp_path: Path) -> None:
+    cache = tmp_path / "archive"
+    cache.mkdir()
+    with Arrivals(cache):
+        for number in range(30):
+            file = arrive(cache, f"{number}", b"x")
+            file.unlink()
