@@ -1,5 +1,6 @@
 """The pairs: what envbuild does, and the bare engines doing the same work."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -114,8 +115,10 @@ def create_cold(world: World) -> list[Pair]:
     store, cache, prefix = (world.folder / n for n in ("cold", "cold-uv", "cold-prefix"))
     fresh = fresh_prefix(world, prefix)
 
-    def before_theirs() -> None:
-        shutil.rmtree(cache, ignore_errors=True)
+    def before() -> None:
+        for folder in (store, cache):
+            shutil.rmtree(folder, ignore_errors=True)
+        os.sync()  # what the last side left to be written is not this one's
         fresh()
 
     return [
@@ -125,13 +128,13 @@ def create_cold(world: World) -> list[Pair]:
                 name="envbuild create",
                 argv=[world.envbuild("create", RECIPE, "--no-compile", recipes=world.bare_recipes)],
                 env=world.environment(ENVBUILD_STORE=str(store)),
-                before=removed(store),
+                before=before,
             ),
             theirs=Side(
                 name="uv pip install, empty cache",
                 argv=[install_argv(world, prefix, cache)],
                 env=world.environment(),
-                before=before_theirs,
+                before=before,
             ),
             bound=1.2,
         )

@@ -143,8 +143,10 @@ def _build(work: Build) -> Manifest:
 def _linked(work: Build) -> tuple[tuple[CondaPackage, ...], Checked, Findings]:
     """Fetch, link and check both halves; where a cache was changed, evict and begin anew."""
     for attempt in range(1, _ATTEMPTS + 1):
-        with Arrivals(uv.unpacked(work.store.uv_cache)) as arrivals:
-            fetched = halves.fetch(work)
+        with (
+            Arrivals(uv.unpacked(work.store.uv_cache)) as arrivals,
+            halves.fetched(work) as fetched,
+        ):
             conda = tuple(one.package for one in fetched)
             make_folder(work.generation.own)
             halves.link_conda(work, fetched)

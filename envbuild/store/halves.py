@@ -4,9 +4,10 @@ import contextlib
 import hashlib
 import json
 import re
+import secrets
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,8 +39,14 @@ def archive_key(package: CondaPackage) -> str:
     return f"{package.url}#{package.md5}"
 
 
-def fetch(work: "Build") -> "tuple[Fetched, ...]":
+@contextlib.contextmanager
+def fetched(work: "Build") -> "Iterator[tuple[Fetched, ...]]":
     """Fetch both halves at once and check every archive; nothing is linked yet.
+
+    The folder into which uv links what it fetches is removed while the caller goes on.
+
+    Yields:
+        conda's packages, extracted.
 
     Raises:
         FetchError: An archive is out of reach or has another hash.
@@ -47,12 +54,20 @@ def fetch(work: "Build") -> "tuple[Fetched, ...]":
         ToolError: uv or patchelf failed.
         StoreError: There is no room.
     """
-    wheels = _Aside(lambda: _prefetch(work))
-    if work.order.pip and not work.ledger.has_wheels(_wheels_key(work)):
-        wheels.start()
-    fetched = _fetch_conda(work)
-    wheels.wait()
-    return fetched
+    folder = work.store.cache / f".prefetch-{secrets.token_hex(4)}"
+    wheels = _Aside(lambda: _prefetch(work, folder))
+    removal = _Aside(lambda: remove_tree(folder))
+    try:
+        if work.order.pip and not work.ledger.has_wheels(_wheels_key(work)):
+            wheels.start()
+        conda = _fetch_conda(work)
+        wheels.wait()
+        removal.start()
+        yield conda
+    finally:
+        removal.start()
+        with contextlib.suppress(OSError):  # uv may still write there: it goes after a day
+            removal.wait()
 
 
 class _Aside:
@@ -64,9 +79,10 @@ class _Aside:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin."""
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
+        """Begin, where it has not begun."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, daemon=True)
+            self._thread.start()
 
     def wait(self) -> None:
         """Wait for the end and raise what was raised there."""
@@ -108,13 +124,14 @@ def _fetch_conda(work: "Build") -> "tuple[Fetched, ...]":
     )
 
 
-def _prefetch(work: "Build") -> None:
+def _prefetch(work: "Build", folder: Path) -> None:
     work.progress.step(f"fetching {len(work.order.pip)} wheels")
     make_folder(work.store.uv_cache)
     _remove_rubbish(work)
     uv.prefetch(
         work.order.pip,
         _engine(work, Path(sys.executable)),
+        folder=folder,
         target=Target(platform=work.order.platform, glibc=work.order.glibc),
         python_version=work.python_version or "",
         sources=_sources(work),

@@ -202,17 +202,19 @@ def prefetch(
     packages: Sequence[PipPackage],
     engine: Engine,
     *,
+    folder: Path,
     target: Target,
     python_version: str,
     sources: Sequence[Source],
 ) -> None:
     """Bring the wheels of a PyPI half into uv's cache while their Python is not there yet.
 
-    They are linked into a folder beside the cache, which is removed.
+    They are linked into a folder on the cache's disk, which the caller removes.
 
     Args:
         packages: What to fetch.
         engine: How uv is run; its Python is any that runs here.
+        folder: Where they are linked; made if it is missing.
         target: The platform they are for.
         python_version: Full version of the Python they are for.
         sources: The indexes by the names that the packages give.
@@ -222,11 +224,9 @@ def prefetch(
         ToolFailed: uv failed otherwise.
         ToolMissing: uv is not installed.
     """
-    engine.cache.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=engine.cache.parent, prefix=".prefetch-") as name:
-        words = ["--target", name, "--python", f"{engine.python}"]
-        words += ["--python-version", python_version, "--python-platform", platform_name(target)]
-        _install(packages, [*words, "--link-mode", "hardlink"], engine, sources)
+    words = ["--target", f"{folder}", "--python", f"{engine.python}"]
+    words += ["--python-version", python_version, "--python-platform", platform_name(target)]
+    _install(packages, [*words, "--link-mode", "hardlink"], engine, sources)
 
 
 def unpacked(cache: Path) -> Path:
