@@ -105,8 +105,12 @@ def _engine(here: Here, wish: Wish) -> "Started":
     from envbuild.access import Access
     from envbuild.tools.rattler_process import ahead
 
-    solves = not (wish.check or here.locked or here.frozen)
-    return ahead(here.access if solves else Access())
+    return ahead(Access() if _looks(here, wish) else here.access)
+
+
+def _looks(here: Here, wish: Wish) -> bool:
+    """Tell whether locks are only looked at, and nothing is solved."""
+    return wish.check or here.locked or here.frozen
 
 
 def _act_of(here: Here, wish: Wish) -> "Any":  # noqa: ANN401
@@ -118,7 +122,7 @@ def _act_of(here: Here, wish: Wish) -> "Any":  # noqa: ANN401
     if here.frozen and wish.check:
         message = "--check and --frozen cannot be used together"
         raise click.UsageError(message)
-    looks = wish.check or here.locked or here.frozen
+    looks = _looks(here, wish)
     changing = {
         "--upgrade": wish.upgrade,
         "--upgrade-package": wish.upgrade_packages,
