@@ -142,9 +142,10 @@ def _build(work: Build) -> Manifest:
 
 def _linked(work: Build) -> tuple[tuple[CondaPackage, ...], Checked, Findings]:
     """Fetch, link and check both halves; where a cache was changed, evict and begin anew."""
+    cache = work.store.uv_cache
     for attempt in range(1, _ATTEMPTS + 1):
         with (
-            Arrivals(uv.unpacked(work.store.uv_cache)) as arrivals,
+            Arrivals(uv.unpacked(cache), lambda: uv.unpacking(cache)) as arrivals,
             halves.fetched(work) as fetched,
         ):
             conda = tuple(one.package for one in fetched)

@@ -234,6 +234,11 @@ def unpacked(cache: Path) -> Path:
     return cache / "archive-v0"
 
 
+def unpacking(cache: Path) -> Iterator[Path]:
+    """Yield the folders of a cache in which uv is unpacking a wheel now, or was when it ended."""
+    return cache.glob(".tmp*")
+
+
 def evict(names: Sequence[str], engine: Engine) -> None:
     """Remove distributions from the cache; what is linked elsewhere stays.
 

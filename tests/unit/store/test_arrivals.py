@@ -1,6 +1,7 @@
 """Hashing what appears in a cache, while it appears."""
 
 import hashlib
+import os
 import time
 from pathlib import Path
 
@@ -61,3 +62,29 @@ def test_a_folder_that_goes_away_while_it_is_read(tmp_path: Path) -> None:
         for number in range(30):
             file = arrive(cache, f"{number}", b"x")
             file.unlink()
+
+
+def test_a_large_file_is_hashed_before_its_folder_is_whole(tmp_path: Path) -> None:
+    cache, unfinished = tmp_path / "archive", tmp_path / ".tmp1"
+    cache.mkdir()
+    unfinished.mkdir()
+    large, written, small = (unfinished / name for name in ("large.so", "written.so", "small.py"))
+    content = bytes(33 << 20)
+    large.write_bytes(content)
+    small.write_bytes(b"small")
+    long_ago = time.time() - 60
+    os.utime(large, (long_ago, long_ago))
+    os.utime(small, (long_ago, long_ago))
+    written.write_bytes(content)
+    os.utime(written, (time.time() + 60,) * 2)  # as if the last byte had come just now
+    with Arrivals(cache, lambda: [unfinished]) as arrivals:
+        deadline = time.monotonic() + 10
+        while not arrivals.contents and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(0.3)
+        assert arrivals.contents == {known(large): hashlib.sha256(content).hexdigest()}
+        unfinished.rename(cache / "whole")
+        while len(arrivals.contents) < 3 and time.monotonic() < deadline:
+            time.sleep(0.01)
+    whole = cache / "whole"
+    assert set(arrivals.contents) == {known(path) for path in whole.iterdir()}
