@@ -5,7 +5,6 @@ import contextlib
 import re
 import ssl
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,12 +12,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from integration.faults import Fault, content_type, instead, send, shown
+
 from envbuild.tools.run import base_environment, run
 
 SNAPSHOT = Path(__file__).parents[1] / "data" / "channel"
 """Records of conda-forge, pytorch and nvidia, as `CHANNEL/SUBDIR/repodata.json.zst`."""
-
-LOGIN_PAGE = b"<!DOCTYPE html><html><head><title>Sign in</title></head><body>...</body></html>\n"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,27 +27,6 @@ class Seen:
     method: str
     path: str
     headers: dict[str, str]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Fault:
-    """What goes wrong with one path.
-
-    Attributes:
-        status: Answer this status instead of the file.
-        stall_s: Send half of the body, then wait so long.
-        cut: Close after so many bytes of the body, with the whole length announced.
-        body: Send these bytes instead.
-        redirect: Send the client there.
-        times: How often the fault shows before the file is served; None is always.
-    """
-
-    status: int | None = None
-    stall_s: float = 0
-    cut: int | None = None
-    body: bytes | None = None
-    redirect: str | None = None
-    times: int | None = None
 
 
 @dataclass(kw_only=True)
@@ -97,38 +75,21 @@ class ChannelServer:
                 return file.read_bytes()
         return None
 
-    def fault(self, path: str) -> Fault | None:
-        """Return the fault to show now, and count it."""
-        fault = self.faults.get(path)
-        if fault is None or fault.times is None:
-            return fault
-        if fault.times <= 0:
-            return None
-        self.faults[path] = Fault(
-            status=fault.status,
-            stall_s=fault.stall_s,
-            cut=fault.cut,
-            body=fault.body,
-            redirect=fault.redirect,
-            times=fault.times - 1,
-        )
-        return fault
-
 
 def _handler(state: ChannelServer) -> type[BaseHTTPRequestHandler]:  # noqa: C901
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            self.answer(body=True)
+            self.answer()
 
         def do_HEAD(self) -> None:
-            self.answer(body=False)
+            self.answer()
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002, ANN401
             pass
 
-        def answer(self, *, body: bool) -> None:
+        def answer(self) -> None:
             path = unquote(urlsplit(self.path).path)
             state.log.append(
                 Seen(method=self.command, path=path, headers=dict(self.headers.items()))
@@ -136,27 +97,19 @@ def _handler(state: ChannelServer) -> type[BaseHTTPRequestHandler]:  # noqa: C90
             if state.login is not None:
                 wanted = "Basic " + base64.b64encode(state.login.encode()).decode()
                 if self.headers.get("Authorization") != wanted:
-                    self.reply(401, b"login please\n", body=body)
+                    asked = {"WWW-Authenticate": 'Basic realm="channel"'}
+                    send(self, 401, b"login please\n", asked)
                     return
-            fault = state.fault(path)
-            if fault is not None and fault.redirect is not None:
-                self.send_response(302)
-                self.send_header("Location", fault.redirect)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-                return
-            if fault is not None and fault.status is not None:
-                self.reply(fault.status, b"fault\n", body=body)
+            fault = shown(state.faults, path)
+            if fault is not None and instead(self, fault):
                 return
             content = state.content(path)
-            if fault is not None and fault.body is not None:
-                content = fault.body
             if content is None:
-                self.reply(404, b"no such file\n", body=body)
+                send(self, 404, b"no such file\n", {})
                 return
-            self.send_file(content, fault, body=body)
+            self.send_file(content, fault)
 
-        def send_file(self, content: bytes, fault: Fault | None, *, body: bool) -> None:
+        def send_file(self, content: bytes, fault: Fault | None) -> None:
             status, part, extra = 200, content, {}
             wanted = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range", ""))
             if state.ranges and wanted and any(wanted.groups()):
@@ -165,36 +118,8 @@ def _handler(state: ChannelServer) -> type[BaseHTTPRequestHandler]:  # noqa: C90
                 end = min(int(last), len(content) - 1) if first and last else len(content) - 1
                 status, part = 206, content[start : end + 1]
                 extra = {"Content-Range": f"bytes {start}-{end}/{len(content)}"}
-            self.send_response(status)
-            for name, value in extra.items():
-                self.send_header(name, value)
-            kind = "text/html" if part.startswith(b"<!") else "application/octet-stream"
-            self.send_header("Content-Type", kind)
-            self.send_header("Accept-Ranges", "bytes")
-            self.send_header("Content-Length", str(len(part)))
-            self.end_headers()
-            if not body:
-                return
-            if fault is not None and fault.cut is not None:
-                self.wfile.write(part[: fault.cut])
-                self.close_connection = True
-                return
-            if fault is not None and fault.stall_s:
-                self.wfile.write(part[: len(part) // 2])
-                self.wfile.flush()
-                time.sleep(fault.stall_s)
-                self.close_connection = True
-                return
-            self.wfile.write(part)
-
-        def reply(self, status: int, content: bytes, *, body: bool) -> None:
-            self.send_response(status)
-            if status == 401:
-                self.send_header("WWW-Authenticate", 'Basic realm="channel"')
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            if body:
-                self.wfile.write(content)
+            headers = {**extra, "Content-Type": content_type(part), "Accept-Ranges": "bytes"}
+            send(self, status, part, headers, fault)
 
     return Handler
 

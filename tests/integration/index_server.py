@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
+from integration.faults import Fault, instead, send, shown
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
 JSON = "application/vnd.pypi.simple.v1+json"
@@ -106,7 +107,7 @@ class Index:
         ranges: Whether it answers range requests.
         missing: Names of files that it lacks.
         spoilt: Names of files that come with other bytes than promised.
-        faults: Path (as in the log) to the status it answers with.
+        faults: Path (as in the log) to what goes wrong with it.
         login: User and password that it asks for, or None.
     """
 
@@ -119,7 +120,7 @@ class Index:
     ranges: bool = True
     missing: set[str] = field(default_factory=set)
     spoilt: set[str] = field(default_factory=set)
-    faults: dict[str, int] = field(default_factory=dict)
+    faults: dict[str, Fault] = field(default_factory=dict)
     login: tuple[str, str] | None = None
 
     def shown(self, project: str) -> list[BuiltWheel]:
@@ -201,39 +202,40 @@ class _Handler(BaseHTTPRequestHandler):
             self._proxy(index, name, rest)
         elif index is None:
             self._send(404)
-        elif (status := index.faults.get(self.path)) is not None:
-            self._send(status)
+        elif (fault := shown(index.faults, self.path)) is not None and instead(self, fault):
+            pass
         elif index.login is not None and not self._may(index.login):
             self._send(401, headers={"WWW-Authenticate": "Basic"})
         elif rest.startswith("simple/"):
-            self._project(index, rest.removeprefix("simple/").strip("/"))
+            self._project(index, rest.removeprefix("simple/").strip("/"), fault)
         else:
-            self._file(index, rest.removeprefix("files/"))
+            self._file(index, rest.removeprefix("files/"), fault)
 
     def _may(self, login: tuple[str, str]) -> bool:
         token = base64.b64encode(":".join(login).encode()).decode()
         return self.headers.get("Authorization") == f"Basic {token}"
 
-    def _project(self, index: Index, project: str) -> None:
+    def _project(self, index: Index, project: str, fault: Fault | None) -> None:
         wheels = index.shown(project)
         if not wheels:
             self._send(404)
         elif index.only_html or JSON not in self.headers.get("Accept", ""):
-            self._send(200, _html(index, wheels).encode(), kind="text/html")
+            self._send(200, _html(index, wheels).encode(), kind="text/html", fault=fault)
         else:
-            self._send(200, json.dumps(_json(index, project, wheels)).encode(), kind=JSON)
+            page = json.dumps(_json(index, project, wheels)).encode()
+            self._send(200, page, kind=JSON, fault=fault)
 
-    def _file(self, index: Index, filename: str) -> None:
+    def _file(self, index: Index, filename: str, fault: Fault | None) -> None:
         plain = filename.removesuffix(".metadata")
         found = [one for one in index.wheels if one.filename == plain]
         if not found or plain in index.missing or (plain != filename and not index.sidecars):
             self._send(404)
         elif plain != filename:
-            self._send(200, found[0].metadata.encode())
+            self._send(200, found[0].metadata.encode(), fault=fault)
         elif plain in index.spoilt:
             self._send(200, found[0].data + b"spoilt", ranges=index.ranges)
         else:
-            self._send(200, found[0].data, ranges=index.ranges)
+            self._send(200, found[0].data, ranges=index.ranges, fault=fault)
 
     def _proxy(self, proxy: Proxy, name: str, rest: str) -> None:
         """Answer from upstream; file addresses become our own, so that all goes through here."""
@@ -265,8 +267,9 @@ class _Handler(BaseHTTPRequestHandler):
         kind: str = "application/octet-stream",
         ranges: bool = False,
         headers: Mapping[str, str] | None = None,
+        fault: Fault | None = None,
     ) -> None:
-        extra = dict(headers or {})
+        extra = {"Content-Type": kind, **(headers or {})}
         wanted = self.headers.get("Range", "") if ranges and status == 200 else ""
         if wanted.startswith("bytes="):
             first, _, last = wanted.removeprefix("bytes=").partition("-")
@@ -274,16 +277,9 @@ class _Handler(BaseHTTPRequestHandler):
             stop = int(last) + 1 if first and last else len(data)
             extra["Content-Range"] = f"bytes {start}-{min(stop, len(data)) - 1}/{len(data)}"
             data, status = data[start:stop], 206
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(data)))
         if ranges:
-            self.send_header("Accept-Ranges", "bytes")
-        for key, value in extra.items():
-            self.send_header(key, value)
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(data)
+            extra["Accept-Ranges"] = "bytes"
+        send(self, status, data, extra, fault)
 
 
 def _upstream(

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from integration.channel_server import LOGIN_PAGE, ChannelServer, Fault, serve
+from integration.channel_server import ChannelServer, serve
+from integration.faults import LOGIN_PAGE, Fault
 from integration.packages import Content, File, Made, make_package, program
 
 from envbuild.access import Access

@@ -11,14 +11,13 @@ from typing import Any
 
 import pytest
 from integration.channel_server import (
-    LOGIN_PAGE,
     SNAPSHOT,
     ChannelServer,
-    Fault,
     make_certificate,
     serve,
     snapshot_mirrors,
 )
+from integration.faults import LOGIN_PAGE, Fault
 from integration.packages import UPLOADED_MS, Made, make_package, write_index
 
 from envbuild.access import Access

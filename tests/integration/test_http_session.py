@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from integration.channel_server import LOGIN_PAGE, ChannelServer, Fault, make_certificate, serve
+from integration.channel_server import ChannelServer, make_certificate, serve
+from integration.faults import LOGIN_PAGE, Fault
 
 from envbuild.access import Access
 from envbuild.errors import FetchError, StoreError

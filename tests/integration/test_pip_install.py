@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from integration.faults import Fault
 from integration.index_server import BuiltWheel, Index, serving, wheel
 
 from envbuild.access import Access
@@ -168,7 +169,7 @@ def test_an_index_that_lacks_a_locked_wheel(tmp_path: Path, prefix: Path) -> Non
 def test_a_file_that_is_not_there(tmp_path: Path, prefix: Path) -> None:
     with serving(main=Index(wheels=WHEELS)) as server:
         server.indexes["main"].faults = {  # type: ignore[union-attr]
-            f"/main/files/{WHEELS[0].filename}": 404
+            f"/main/files/{WHEELS[0].filename}": Fault(status=404)
         }
         with pytest.raises(FetchError, match="the default index"):
             uv.install(

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from integration.faults import Fault
 from integration.index_server import LONG_AGO, Index, serving, wheel
 from integration.pip_solving import CUTOFF, Solver, codes, conda, one, pins
 
@@ -303,7 +304,7 @@ def test_offline_without_a_cache_is_a_fetch_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize("status", [401, 403])
 def test_an_index_that_refuses_is_named_without_its_login(tmp_path: Path, status: int) -> None:
     with serving(main=Index(), corp=Index(login=("u", "p"))) as server:
-        server.indexes["corp"].faults = {"/corp/simple/app/": status}  # type: ignore[union-attr]
+        server.indexes["corp"].faults = {"/corp/simple/app/": Fault(status=status)}  # type: ignore[union-attr]
         solver = Solver(
             folder=tmp_path,
             index=server.url("main"),
@@ -331,7 +332,7 @@ def test_a_login_opens_an_index_and_enters_no_lock(tmp_path: Path) -> None:
 
 
 def test_a_server_error_names_the_index(tmp_path: Path) -> None:
-    index = Index(wheels=[wheel("app", "1.0")], faults={"/main/simple/app/": 404})
+    index = Index(wheels=[wheel("app", "1.0")], faults={"/main/simple/app/": Fault(status=404)})
     with serving(main=index) as server:
         solver = Solver(
             folder=tmp_path, index=server.url("main"), environment={"UV_HTTP_RETRIES": "0"}
@@ -340,7 +341,7 @@ def test_a_server_error_names_the_index(tmp_path: Path) -> None:
             solver.solve("pypi: [app]")
         assert "whether its index is the one that is meant" in (refused.value.hint or "")
         for status in (200, 500, 503):
-            index.faults = {"/main/simple/app/": status}
+            index.faults = {"/main/simple/app/": Fault(status=status)}
             with pytest.raises(FetchError, match="the default index cannot be reached"):
                 solver.solve("pypi: [app]")
     with pytest.raises(FetchError, match="the default index cannot be reached") as caught:
