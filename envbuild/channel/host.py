@@ -21,6 +21,7 @@ from envbuild.findings import Finding, Findings, Severity
 from envbuild.tools.run import Runner, run
 
 __all__ = [
+    "ADDED",
     "HostFacts",
     "HostPython",
     "Wish",
@@ -37,6 +38,8 @@ __all__ = [
 _NAME = re.compile(r"python3(\.\d+)?")
 _PATCHES = range(100)
 _BARE = re.compile(r"(\d+(?:\.\d+)*)(?:\.\*)?")
+ADDED = "channel add-python"
+"""`origin` of an interpreter that was added to the store's channels."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -180,7 +183,7 @@ def _added(
     del runner
     for python in reversed(added_pythons(wish.channels)) if wish.channels else ():
         try:
-            yield replace(_in_range(python, allowed), origin="channel add-python")
+            yield replace(_in_range(python, allowed), origin=ADDED)
         except Unfit as error:
             refused.append(f"{python.archive} (added): {error}")
 

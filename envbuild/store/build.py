@@ -38,6 +38,7 @@ from envbuild.store.layout import Generation, Store
 from envbuild.store.ledger import Ledger
 from envbuild.store.manifest import InstalledPackage, Interpreter, Manifest
 from envbuild.store.order import Order, let_through
+from envbuild.store.order import dumps as dumps_order
 from envbuild.tools import uv
 from envbuild.tools.files import make_folder, remove_tree, write_atomic
 from envbuild.tools.hashing import hash_files
@@ -132,7 +133,7 @@ def _build(work: Build) -> Manifest:
         keep=work.keep,
     )
     findings = (*findings, *_accepted(work, said))
-    rows = [*checked.rows, _write_own(work, environment)]
+    rows = [*checked.rows, *_write_own(work, environment)]
     _smoke_test(work, environment)
     if work.compiled:
         rows = _compile(work, environment, rows)
@@ -219,18 +220,27 @@ def _line(finding: Finding) -> str:
     return f"{finding.severity}: {finding.where}: {finding.what} [{finding.code}]"
 
 
-def _write_own(work: Build, environment: Environment) -> Row:
-    """Write our own files, but the manifest; return the row of the one that never changes."""
-    needs_path, path = work.generation.needs, work.generation.environment
-    for file, text in (
-        (needs_path, needs.dumps(work.order.needs)),
-        (path, environments.dumps(environment)),
+def _write_own(work: Build, environment: Environment) -> list[Row]:
+    """Write our own files, but the manifest; return the rows of those that never change."""
+    made = work.generation
+    _write_plain(made.needs, needs.dumps(work.order.needs))
+    rows: list[Row] = []
+    for path, text in (
+        (made.environment, environments.dumps(environment)),
+        (made.order, dumps_order(work.order)),
     ):
-        file.write_text(text, encoding="utf-8")
-        file.chmod(modes.PLAIN)
-    content = path.read_bytes()
-    digest = hashlib.sha256(content).hexdigest()
-    return [f"{path.relative_to(work.prefix)}", "file", digest, modes.PLAIN, len(content), None]
+        content = _write_plain(path, text)
+        digest = hashlib.sha256(content).hexdigest()
+        name = f"{path.relative_to(work.prefix)}"
+        rows.append([name, "file", digest, modes.PLAIN, len(content), None])
+    return rows
+
+
+def _write_plain(path: Path, text: str) -> bytes:
+    content = text.encode()
+    path.write_bytes(content)
+    path.chmod(modes.PLAIN)
+    return content
 
 
 @contextlib.contextmanager

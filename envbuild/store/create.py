@@ -1,7 +1,7 @@
 """Creating an environment's generation, or taking the one that is there, and making it current."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -12,10 +12,11 @@ from envbuild.access import Access
 from envbuild.errors import LockError, StoreError
 from envbuild.findings import Findings
 from envbuild.progress import Progress
-from envbuild.store import history, integrate, needs, noop, present
+from envbuild.store import halves, history, integrate, needs, noop, present
 from envbuild.store import manifest as manifests
 from envbuild.store.build import Build, build
 from envbuild.store.history import Who
+from envbuild.store.installed import Owner
 from envbuild.store.layout import Generation, Place, Store
 from envbuild.store.manifest import Interpreter, Manifest
 from envbuild.store.order import Order, let_through
@@ -37,12 +38,19 @@ class Options:
         reinstall: Make another generation although a complete one is there.
         compiled: Compile bytecode.
         switch: Make it current.
+        replaces: ID of the one generation in whose place it becomes current, None for whichever.
+        spoiled: Packages (`conda:NAME`, `pypi:NAME`) that are fetched anew: what the caches have
+            of them is not what they declare.
+        what: What the history says of it.
         home: The user's home, for conda's list of environments; None leaves the list alone.
     """
 
     reinstall: bool = False
     compiled: bool = False
     switch: bool = True
+    replaces: str | None = None
+    spoiled: tuple[str, ...] = ()
+    what: str = "create"
     home: Path | None = None
 
 
@@ -133,34 +141,47 @@ def create(
                     now=now,
                     keep=(descriptor,),
                 )
+                halves.evict(work, order.conda, _owners(options.spoiled))
                 manifest = build(work)
             else:
                 generation = found
                 manifest = _refreshed(found, order, host)
-            origin = _move(generation, options, who=who, now=now)
+            moves, origin = _move(generation, options, who=who, now=now)
             return Created(
                 generation=generation,
                 manifest=manifest,
                 built=found is None,
                 origin=origin,
-                current=options.switch or origin == generation.identifier,
+                current=moves or origin == generation.identifier,
                 findings=_said(manifest, order, host, now),
             )
     except OSError as error:
         raise history.unusable(place, error) from error
 
 
-def _move(generation: Generation, options: Options, *, who: Who, now: datetime) -> str | None:
-    """Make a generation current, if that is wanted, and return what was current before."""
+def _owners(labels: Sequence[str]) -> tuple[Owner, ...]:
+    return tuple(Owner(label=label, package=label, paths=(), digests=()) for label in labels)
+
+
+def _move(
+    generation: Generation, options: Options, *, who: Who, now: datetime
+) -> tuple[bool, str | None]:
+    """Make a generation current, if that is wanted.
+
+    Returns:
+        Whether it was wanted, and what was current before.
+    """
     place = generation.place
-    if not options.switch:
+    if not options.switch or options.replaces is not None:
         current = present.current(place)
-        return current.identifier if current else None
-    switched = history.move_current(generation, what="create", who=who, now=now)
+        origin = current.identifier if current else None
+        if not options.switch or origin != options.replaces:
+            return False, origin
+    switched = history.move_current(generation, what=options.what, who=who, now=now)
     integrate.link_by_name(place)
     if options.home is not None:
         integrate.register(place, home=options.home)
-    return switched.origin
+    return True, switched.origin
 
 
 def _said(manifest: Manifest, order: Order, host: Host | None, now: datetime) -> Findings:

@@ -41,7 +41,7 @@ class Move:
         who: Who moved it.
         origin: Generation that was current before, None for none.
         to: Generation that became current.
-        what: `create`, `switch` or `rollback`.
+        what: `create`, `switch`, `rollback` or `repair`.
     """
 
     number: int

@@ -3,7 +3,8 @@
 ::
 
     STORE/envs/NAME/generations/ID/            a generation: the conda prefix itself
-    STORE/envs/NAME/generations/ID/.envbuild/  manifest.json, environment.json, needs.json
+    STORE/envs/NAME/generations/ID/.envbuild/  manifest.json, environment.json, needs.json,
+                                               order.json, files.json
     STORE/envs/NAME/current -> generations/ID  a relative link
     STORE/envs/NAME/history.jsonl              who moved `current`, when, from, to
     STORE/envs/NAME/lock                       held while the environment changes
@@ -26,6 +27,7 @@ OWN_FOLDER = ".envbuild"
 MANIFEST = "manifest.json"
 ENVIRONMENT = "environment.json"
 NEEDS = "needs.json"
+ORDER = "order.json"
 STORE_FORMAT = 1
 
 
@@ -178,3 +180,8 @@ class Generation:
     def needs(self) -> Path:
         """What a host must have."""
         return self.own / NEEDS
+
+    @property
+    def order(self) -> Path:
+        """What creation was told: enough to make the generation again without recipe and lock."""
+        return self.own / ORDER

@@ -98,6 +98,16 @@ class Ledger:
                 "DELETE FROM trees WHERE package = ?", [(package,) for package in packages]
             )
 
+    def doubt(self) -> None:
+        """Drop what is known of all files: some were found changed although nothing showed it.
+
+        Raises:
+            StoreError: The ledger cannot be written.
+        """
+        if self._path.exists():
+            with self._open() as connection:
+                connection.execute("DELETE FROM trees")
+
     def has_wheels(self, half: str) -> bool:
         """Tell whether a PyPI half (by digest) was installed from this store's cache before.
 

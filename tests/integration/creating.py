@@ -71,7 +71,13 @@ class Creator:
         """The place of `demo`."""
         return Store(root=self.root.resolve()).place("demo")
 
-    def create(self, order: Order, *, host: Host | None = None, **options: bool) -> Created:
+    def create(
+        self,
+        order: Order,
+        *,
+        host: Host | None = None,
+        **options: Any,  # noqa: ANN401
+    ) -> Created:
         """Create what is ordered."""
         return create(
             order,
