@@ -36,6 +36,13 @@ def integration(session: nox.Session) -> None:
 
 
 @nox.session
+def docs(session: nox.Session) -> None:
+    """The site, in build/site; a broken link is an error."""
+    session.install("-e", ".[docs]")
+    session.run("mkdocs", "build", "--strict", "--quiet", env={"NO_MKDOCS_2_WARNING": "1"})
+
+
+@nox.session
 def wheel(session: nox.Session) -> None:
     """Build the wheel, install it elsewhere, use what it ships."""
     with tempfile.TemporaryDirectory() as folder:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import finding_pages
 import pytest
 from pydantic import BaseModel
 
@@ -15,6 +16,7 @@ from envbuild.recipe.model import Allow, Build, Index, Recipe, Smoke, TargetWish
 _ROOT = Path(__file__).parents[2]
 _PACKAGE = Path(envbuild.__file__).parent
 _SOURCES = {path: path.read_text() for path in _PACKAGE.rglob("*.py")}
+_FINDINGS = _ROOT / "docs/findings"
 _CODE = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _BUILT_IN_PARTS = {"ENVBUILD_", "ENVBUILD_OLD_", "ENVBUILD_COMPLETE", "ENVBUILD_SHELL"}
 
@@ -51,7 +53,7 @@ def test_every_command_is_described(name: str) -> None:
 
 
 def _documented() -> set[str]:
-    return set(re.findall(r"^\| `([a-z0-9-]+)` \|", _document("docs/findings.md"), re.MULTILINE))
+    return {page.code for page in finding_pages.read(_FINDINGS)}
 
 
 def _codes(call: ast.Call) -> Iterator[object]:
@@ -74,7 +76,20 @@ def test_every_finding_is_described() -> None:
         if isinstance(code, str) and _CODE.fullmatch(code)
     }
     assert codes
-    assert codes - _documented() == set()
+    missing = sorted(f"docs/findings/{code}.md" for code in codes - _documented())
+    assert missing == [], "one page a code: write it by the model of docs/findings/weak-hash.md"
+
+
+@pytest.mark.parametrize("page", finding_pages.read(_FINDINGS), ids=lambda page: page.code)
+def test_a_finding_has_all_its_parts(page: finding_pages.FindingPage) -> None:
+    example = re.search(
+        r"^```text\n(error|warning|note): .* \[([a-z0-9-]+)\]\n", page.body, re.MULTILINE
+    )
+    assert example, "an example in ```text, as `envbuild` prints it"
+    assert example[2] == page.code
+    assert example[1] in page.severity
+    headings = re.findall(r"^#+ (.+)$", page.body, re.MULTILINE)
+    assert headings == [page.code, "Why", "What to do"]
 
 
 def test_no_finding_is_described_that_is_not_there() -> None:
@@ -86,7 +101,11 @@ def test_no_finding_is_described_that_is_not_there() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["README.md", "CONTRIBUTING.md", *(f"docs/{path.name}" for path in _ROOT.glob("docs/*"))],
+    [
+        "README.md",
+        "CONTRIBUTING.md",
+        *(f"{path.relative_to(_ROOT)}" for path in _ROOT.glob("docs/**/*.md")),
+    ],
 )
 def test_links_lead_somewhere(name: str) -> None:
     text = _document(name)

@@ -1,0 +1,111 @@
+"""The pages of `docs/findings/`: what their heads say, the tables, the part about `allow`."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+STAGES = {
+    "locking": "Locking",
+    "answers": "Does the lock answer the recipe?",
+    "creating": "Creating",
+    "status": "Status",
+    "verifying": "Verifying",
+}
+_ALLOW = {
+    "locking": "In `envbuild lock`, and in a `create` that has to lock first:",
+    "answers": "In `envbuild lock --check` only; `create` refuses such a lock all the same "
+    "(unless with `--frozen`, which does not look).",
+    "creating": "In `envbuild create`:",
+}
+_NOT_ALLOWED = "`{}` takes no notice of a recipe's `allow`: it tells what is on disk."
+_ENTRY = """```yaml
+allow:
+  - code: {code}
+    reason: why it does no harm here
+    until: 2027-03-31       # the last day on which it is let through (UTC)
+    where: …                # optional: only this place, as the finding names it
+```"""
+_COMMANDS = {"status": "envbuild status", "verifying": "envbuild verify"}
+_HEAD = re.compile(r"---\n(.*?)\n---\n", re.DOTALL)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FindingPage:
+    """The head of one page.
+
+    Attributes:
+        code: The finding's code, which is the file's name.
+        stages: Where it is found, keys of `STAGES`.
+        severity: Severities in words.
+        seen: What was seen, one line.
+        body: What follows.
+    """
+
+    code: str
+    stages: tuple[str, ...]
+    severity: str
+    seen: str
+    body: str
+
+
+def read_one(path: Path) -> FindingPage:
+    """Read one page.
+
+    Raises:
+        ValueError: Its head is not as it should be.
+    """
+    text = path.read_text(encoding="utf-8")
+    head = _HEAD.match(text)
+    lines = head[1].splitlines() if head else []
+    fields = {key: value.strip().strip('"') for key, _, value in (x.partition(":") for x in lines)}
+    stages = tuple(stage.strip() for stage in fields.get("stage", "").split(","))
+    if head is None or not {*stages} <= {*STAGES} or not (fields.keys() >= {"severity", "seen"}):
+        message = (
+            f"{path}: begins with ---, stage, severity, seen, ---; stages: {', '.join(STAGES)}"
+        )
+        raise ValueError(message)
+    return FindingPage(
+        code=path.stem,
+        stages=stages,
+        severity=fields["severity"],
+        seen=fields["seen"],
+        body=text[head.end() :],
+    )
+
+
+def read(folder: Path) -> tuple[FindingPage, ...]:
+    """Read every page of a folder but its index, by code."""
+    paths = sorted(path for path in folder.glob("*.md") if path.stem != "index")
+    return tuple(read_one(path) for path in paths)
+
+
+def with_tables(markdown: str, pages: Iterable[FindingPage]) -> str:
+    """Put a table per stage in the place of `<!-- tables -->`."""
+    parts = []
+    for stage, title in STAGES.items():
+        rows = [
+            f"| [`{page.code}`]({page.code}.md) | {page.severity} | {page.seen} |"
+            for page in pages
+            if stage in page.stages
+        ]
+        heading = [f"## {title}", "", "| code | severity | what was seen |", "| --- | --- | --- |"]
+        parts.append("\n".join([*heading, *rows]))
+    return markdown.replace("<!-- tables -->", "\n\n".join(parts))
+
+
+def with_allow(markdown: str, page: FindingPage) -> str:
+    """Say at a page's end how the finding is let through, or that it cannot be."""
+    lines = ["## How to allow it", ""]
+    lines += [_ALLOW[stage] for stage in page.stages if stage in _ALLOW]
+    if any(stage in _ALLOW for stage in page.stages):
+        lines += ["", _ENTRY.format(code=page.code), ""]
+    lines += [
+        _NOT_ALLOWED.format(command) for stage, command in _COMMANDS.items() if stage in page.stages
+    ]
+    severity = f"**{page.severity[0].upper()}{page.severity[1:]}**, "
+    stages = " and ".join(
+        f"[{STAGES[stage].rstrip('?').lower()}](index.md)" for stage in page.stages
+    )
+    title, _, rest = markdown.lstrip().partition("\n")
+    return f"{title}\n\n{severity}{stages}.\n{rest}\n" + "\n".join(lines) + "\n"
