@@ -1,9 +1,10 @@
 """The pages of `docs/findings/`: what their heads say, the tables, the part about `allow`."""
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+
+from heads import read_head
 
 STAGES = {
     "locking": "Locking",
@@ -27,7 +28,6 @@ allow:
     where: …                # optional: only this place, as the finding names it
 ```"""
 _COMMANDS = {"status": "envbuild status", "verifying": "envbuild verify"}
-_HEAD = re.compile(r"---\n(.*?)\n---\n", re.DOTALL)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,22 +55,17 @@ def read_one(path: Path) -> FindingPage:
     Raises:
         ValueError: Its head is not as it should be.
     """
-    text = path.read_text(encoding="utf-8")
-    head = _HEAD.match(text)
-    lines = head[1].splitlines() if head else []
-    fields = {key: value.strip().strip('"') for key, _, value in (x.partition(":") for x in lines)}
-    stages = tuple(stage.strip() for stage in fields.get("stage", "").split(","))
-    if head is None or not {*stages} <= {*STAGES} or not (fields.keys() >= {"severity", "seen"}):
-        message = (
-            f"{path}: begins with ---, stage, severity, seen, ---; stages: {', '.join(STAGES)}"
-        )
+    head, body = read_head(path, ("stage", "severity", "seen"))
+    stages = tuple(stage.strip() for stage in head["stage"].split(","))
+    if not {*stages} <= {*STAGES}:
+        message = f"{path}: a stage is one of {', '.join(STAGES)}"
         raise ValueError(message)
     return FindingPage(
         code=path.stem,
         stages=stages,
-        severity=fields["severity"],
-        seen=fields["seen"],
-        body=text[head.end() :],
+        severity=head["severity"],
+        seen=head["seen"],
+        body=body,
     )
 
 

@@ -1,10 +1,15 @@
 """What `mkdocs build` does besides: pages that are made from the sources, and their navigation."""
 
+import re
 from pathlib import Path
 from typing import Any
 
+import command_pages
+import error_pages
 import finding_pages
+import recipe_page
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 _HERE = Path(__file__).resolve().parents[1]
@@ -12,30 +17,58 @@ _HERE = Path(__file__).resolve().parents[1]
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Put every page of a folder where the navigation has the folder."""
-    config.nav = _unfolded(config.nav)
+    config.nav = _unfolded(config.nav, _made())
     return config
 
 
+def on_files(files: Files, *, config: MkDocsConfig) -> Files:
+    """Add the pages that are made from the sources."""
+    for path, text in _made().items():
+        files.append(File.generated(config, path, content=text))
+    return files
+
+
 def on_page_markdown(markdown: str, *, page: Page, **more: object) -> str:  # noqa: ARG001
-    """Complete the pages about findings."""
-    folder, _, name = page.file.src_uri.rpartition("/")
-    if folder != "findings":
-        return markdown
-    if name == "index.md":
-        return finding_pages.with_tables(markdown, finding_pages.read(_HERE / folder))
-    return finding_pages.with_allow(markdown, finding_pages.read_one(_HERE / folder / name))
+    """Put tables where a page asks for them, and complete the pages about findings."""
+    path = page.file.src_uri
+    if path == "cli.md":
+        return markdown.replace("<!-- tables -->", command_pages.tables())
+    if path == "errors/index.md":
+        return error_pages.with_table(markdown, error_pages.read(_HERE / "errors"))
+    if path == "findings/index.md":
+        return finding_pages.with_tables(markdown, finding_pages.read(_HERE / "findings"))
+    if path.startswith("findings/"):
+        return finding_pages.with_allow(markdown, finding_pages.read_one(_HERE / path))
+    return markdown
 
 
-def _unfolded(nav: Any) -> Any:  # noqa: ANN401
+def _made() -> dict[str, str]:
+    """Return the pages that are made, by their path in the site."""
+    told = (_HERE / "configuration.md").read_text(encoding="utf-8")
+    variables = frozenset(re.findall(r"`(ENVBUILD_[A-Z_]+)`", told))
+    pages = {f"commands/{name}": text for name, text in command_pages.pages(variables).items()}
+    pages["recipe-keys.md"] = recipe_page.page()
+    pages["changelog.md"] = (_HERE.parent / "CHANGELOG.md").read_text(encoding="utf-8")
+    return pages
+
+
+def _unfolded(nav: Any, made: dict[str, str]) -> Any:  # noqa: ANN401
     if isinstance(nav, dict):
-        return {title: _unfolded(below) for title, below in nav.items()}
+        return {title: _unfolded(below, made) for title, below in nav.items()}
     if not isinstance(nav, list):
         return nav
     found: list[Any] = []
     for item in nav:
         if isinstance(item, str) and item.endswith("/"):
-            names = sorted(path.name for path in (_HERE / item).glob("*.md"))
-            found += [f"{item}{name}" for name in names if name != "index.md"]
+            there = {f"{item}{path.name}" for path in (_HERE / item).glob("*.md")}
+            pages = there | {path for path in made if path.startswith(item)}
+            found += sorted(pages - {f"{item}index.md"}, key=_by_number)
         else:
-            found.append(_unfolded(item))
+            found.append(_unfolded(item, made))
     return found
+
+
+def _by_number(path: str) -> tuple[int, str]:
+    """Sort exit codes as numbers, other pages by name."""
+    name = Path(path).stem
+    return (int(name) if name.isdigit() else 0, path)

@@ -24,57 +24,88 @@ class TargetWish(Part):
     """What the environment must run on."""
 
     platforms: Annotated[tuple[Platform, ...], Field(min_length=1)] = Field(
-        default=("linux-64",), description="Platforms to lock for, as conda subdirs."
+        default=("linux-64",),
+        description="Platforms to lock for, as conda subdirs.",
+        examples=[["linux-64", "linux-aarch64"]],
     )
     gpus: tuple[Annotated[Text, AfterValidator(words.gpu)], ...] = Field(
-        default=(), description="GPUs it must run on, such as `h100`; none for CPU only."
+        default=(),
+        description="GPUs it must run on, such as `h100`; none for CPU only.",
+        examples=[["h100"]],
     )
     driver: Annotated[Text, AfterValidator(words.version_range)] | None = Field(
         default=None,
         description="Driver versions it may run on, with exclusions: `>=550.54.14,!=550.90.07`.",
+        examples=[">=550.54.14,!=550.90.07"],
     )
     driver_branches: tuple[Annotated[Text, AfterValidator(words.branch)], ...] = Field(
-        default=(), description="Driver branches it may run on, such as `R550`; none: any."
+        default=(),
+        description="Driver branches it may run on, such as `R550`; none: any.",
+        examples=[["R550"]],
     )
     firmware: Text | None = Field(
-        default=None, description="GPU firmware that is asked for, as the vendor writes it."
+        default=None,
+        description="GPU firmware that is asked for, as the vendor writes it.",
+        examples=["96.00.99.00.01"],
     )
     glibc: Annotated[Text, AfterValidator(words.glibc)] = Field(
-        default="2.28", description="Oldest glibc it must run on."
+        default="2.28",
+        description="Oldest glibc it must run on.",
+        examples=["2.28"],
     )
     cuda: Version | None = Field(
         default=None,
         description="CUDA version that the driver offers (`__cuda`); default: the triangle's.",
+        examples=["12.4"],
     )
     archspec: Annotated[Text, AfterValidator(words.archspec)] | None = Field(
         default=None,
         description="Oldest CPU it must run on (`__archspec`), such as `x86_64_v3`.",
+        examples=["x86_64_v3"],
     )
 
 
 class Triangle(Part):
     """The set that has to agree: CUDA, cuDNN and the framework."""
 
-    cuda: Version | None = Field(default=None, description="CUDA version, such as `12.4`.")
-    cudnn: Version | None = Field(default=None, description="cuDNN version, such as `9.1`.")
+    cuda: Version | None = Field(
+        default=None,
+        description="CUDA version, such as `12.4`.",
+        examples=["12.4"],
+    )
+    cudnn: Version | None = Field(
+        default=None,
+        description="cuDNN version, such as `9.1`.",
+        examples=["9.1"],
+    )
     framework: Annotated[Text, AfterValidator(words.framework)] | None = Field(
-        default=None, description="Framework and version, such as `pytorch ==2.4.0`."
+        default=None,
+        description="Framework and version, such as `pytorch ==2.4.0`.",
+        examples=["pytorch ==2.4.0"],
     )
 
 
 class Index(Part):
     """A PyPI index besides the default one."""
 
-    name: Name = Field(description="Name that the lock uses; never its address.")
+    name: Name = Field(
+        description="Name that the lock uses; never its address.",
+        examples=["torch-cu124"],
+    )
     url: Annotated[Text, AfterValidator(words.http_url)] = Field(
-        description="Address (http or https) without a login."
+        description="Address (http or https) without a login.",
+        examples=["https://download.example.org/whl/cu124"],
     )
     packages: Annotated[
         tuple[Annotated[Text, AfterValidator(words.pypi_name)], ...], Field(min_length=1)
-    ] = Field(description="Packages that come from it, and from nowhere else.")
+    ] = Field(
+        description="Packages that come from it, and from nowhere else.",
+        examples=[["torch", "torchvision"]],
+    )
     cutoff: Annotated[Text, AfterValidator(cutoffs.check_of_index)] | None = Field(
         default=None,
         description="Its own cutoff: an instant, a date, an age, or `none` where it has no dates.",
+        examples=["none"],
     )
 
 
@@ -84,16 +115,27 @@ class Build(Part):
     compiler: Annotated[Text, AfterValidator(words.compiler)] | None = Field(
         default=None,
         description="`gcc 12` or `clang 17`; activation sets CC, CXX and CUDAHOSTCXX to it.",
+        examples=["gcc 12"],
     )
     cxx_abi: Literal["new", "old"] | None = Field(
-        default=None, description="C++ library ABI of rebuilt wheels."
+        default=None,
+        description="C++ library ABI of rebuilt wheels.",
+        examples=["new"],
     )
     cuda_archs: tuple[Annotated[Text, AfterValidator(words.cuda_arch)], ...] = Field(
-        default=(), description="Compute capabilities: `9.0`, `9.0a`, `10.0f`, `9.0+PTX`."
+        default=(),
+        description="Compute capabilities: `9.0`, `9.0a`, `10.0f`, `9.0+PTX`.",
+        examples=[["9.0", "9.0+PTX"]],
     )
-    flags: tuple[Text, ...] = Field(default=(), description="Further compiler flags.")
+    flags: tuple[Text, ...] = Field(
+        default=(),
+        description="Further compiler flags.",
+        examples=[["-O3"]],
+    )
     when: Literal["auto", "always", "never"] = Field(
-        default="auto", description="Whether wheels are rebuilt: where needed, always, never."
+        default="auto",
+        description="Whether wheels are rebuilt: where needed, always, never.",
+        examples=["auto"],
     )
 
 
@@ -101,29 +143,51 @@ class Smoke(Part):
     """What must work before a generation may become current."""
 
     imports: tuple[Annotated[Text, AfterValidator(words.module)], ...] = Field(
-        default=(), description="Modules that must import. A recipe that extends adds to them."
+        default=(),
+        description="Modules that must import. A recipe that extends adds to them.",
+        examples=[["torch"]],
     )
     commands: tuple[Annotated[Text, AfterValidator(words.command)], ...] = Field(
-        default=(), description="Commands that must succeed. A recipe that extends adds to them."
+        default=(),
+        description="Commands that must succeed. A recipe that extends adds to them.",
+        examples=[['python -c "import torch; torch.rand(2)"']],
     )
 
 
 class Allow(Part):
     """A finding that is let through, with the reason and the last day on which it is."""
 
-    code: Code = Field(description="Code of the finding, such as `weak-hash`.")
-    reason: Text = Field(description="Why it is let through.")
-    until: date = Field(description="Last day (UTC) on which it is, such as 2027-03-31.")
+    code: Code = Field(
+        description="Code of the finding, such as `weak-hash`.",
+        examples=["weak-hash"],
+    )
+    reason: Text = Field(
+        description="Why it is let through.",
+        examples=["the nvidia label publishes md5 only"],
+    )
+    until: date = Field(
+        description="Last day (UTC) on which it is, such as 2027-03-31.",
+        examples=["2027-03-31"],
+    )
     where: Text | None = Field(
-        default=None, description="Only where this package, file or path is meant."
+        default=None,
+        description="Only where this package, file or path is meant.",
+        examples=["linux-64"],
     )
 
 
 class Recipe(Part):
     """A recipe as written, with `extends` and variables already worked in."""
 
-    name: Name = Field(description="The file's name without its ending.")
-    description: str = Field(default="", description="One line for people.")
+    name: Name = Field(
+        description="The file's name without its ending.",
+        examples=["trainer"],
+    )
+    description: str = Field(
+        default="",
+        description="One line for people.",
+        examples=["PyTorch on H100 for the training jobs"],
+    )
     target: TargetWish = Field(
         default=TargetWish(), description="What it must run on: platforms, GPUs, driver, glibc."
     )
@@ -131,22 +195,27 @@ class Recipe(Part):
         default=Triangle(), description="CUDA, cuDNN and the framework, which have to agree."
     )
     python: Annotated[Text, AfterValidator(words.python)] | None = Field(
-        default=None, description="Python: `3.10`, `3.11.7`, or a range such as `>=3.11,<3.15`."
+        default=None,
+        description="Python: `3.10`, `3.11.7`, or a range such as `>=3.11,<3.15`.",
+        examples=["3.11"],
     )
     channels: Annotated[
         tuple[Annotated[Text, AfterValidator(words.channel)], ...], Field(min_length=1)
     ] = Field(
         default=("conda-forge",),
         description="conda channels, highest priority first; `host` alone: the machine's Python.",
+        examples=[["nvidia", "conda-forge"]],
     )
     conda: tuple[Text, ...] = Field(
         default=(),
         description="conda match specs, such as `pytorch::pytorch 2.4.0 py3.10_*`. A recipe that "
         "extends adds to them; the same package replaces.",
+        examples=[["pytorch::pytorch 2.4.0 py3.11_cuda12.4_*"]],
     )
     link_scripts: tuple[CondaName, ...] = Field(
         default=(),
         description="Packages whose link scripts may run. A recipe that extends adds to them.",
+        examples=[["glib"]],
     )
     indexes: tuple[Index, ...] = Field(
         default=(),
@@ -157,6 +226,7 @@ class Recipe(Part):
         default=(),
         description="PyPI requirements (PEP 508, with hashes). A recipe that extends adds to "
         "them; the same package replaces.",
+        examples=[["transformers >=4.44"]],
     )
     build: Build = Field(default=Build(), description="Compiler, and how wheels are rebuilt.")
     services: dict[Name, Service] = Field(
@@ -176,6 +246,7 @@ class Recipe(Part):
         default=None,
         description="Only what was uploaded strictly before: an RFC 3339 instant with zone, a "
         "date (its whole day counts), or an age such as `14d`.",
+        examples=["2026-11-30"],
     )
 
     @property

@@ -14,6 +14,7 @@ _EXTRA: Final[dict[str, dict[str, Any]]] = {
         "minLength": 1,
         "description": "Name of the recipe that this one extends, or its file. Mappings merge key "
         "by key, lists of requirements add up, everything else is replaced.",
+        "examples": ["trainer"],
     },
     VARIABLES: {
         "type": "object",
@@ -21,6 +22,7 @@ _EXTRA: Final[dict[str, dict[str, Any]]] = {
         "propertyNames": {"pattern": "^[A-Za-z_][A-Za-z0-9_-]*$"},
         "description": "Text by name, used as `${name}` in any value (`$${` for a literal `${`). "
         "A recipe that extends overrides them.",
+        "examples": [{"torch": "2.4.1"}],
     },
 }
 

@@ -54,64 +54,109 @@ class Limits(Part):
     """cgroup limits of a service or a slice, in systemd's words."""
 
     cpu_weight: int | None = Field(
-        default=None, ge=1, le=10000, description="Share of CPU time among siblings, 1 to 10000."
+        default=None,
+        ge=1,
+        le=10000,
+        description="Share of CPU time among siblings, 1 to 10000.",
+        examples=[100],
     )
     cpu_quota: Percent | None = Field(
-        default=None, description="Most CPU time, in percent of one CPU: `400%` is four CPUs."
+        default=None,
+        description="Most CPU time, in percent of one CPU: `400%` is four CPUs.",
+        examples=["400%"],
     )
-    cpus: CpuList | None = Field(default=None, description="CPUs it may run on: `0-15,32`.")
+    cpus: CpuList | None = Field(
+        default=None,
+        description="CPUs it may run on: `0-15,32`.",
+        examples=["0-15,32"],
+    )
     memory_nodes: CpuList | None = Field(
-        default=None, description="NUMA nodes it may take memory from: `0-1`."
+        default=None,
+        description="NUMA nodes it may take memory from: `0-1`.",
+        examples=["0-1"],
     )
     memory_high: Size | None = Field(
         default=None,
         description="Memory above which it is slowed down: bytes with K, M, G, T, or percent.",
+        examples=["200G"],
     )
     memory_max: Size | None = Field(
         default=None,
         description="Memory above which it is killed: bytes with K, M, G, T, or percent.",
+        examples=["240G"],
     )
     memory_swap_max: Size | None = Field(
-        default=None, description="Most swap: bytes with K, M, G, T, or percent."
+        default=None,
+        description="Most swap: bytes with K, M, G, T, or percent.",
+        examples=["0"],
     )
     io_weight: int | None = Field(
-        default=None, ge=1, le=10000, description="Share of I/O among siblings, 1 to 10000."
+        default=None,
+        ge=1,
+        le=10000,
+        description="Share of I/O among siblings, 1 to 10000.",
+        examples=[100],
     )
     io_read_bandwidth: dict[AbsolutePath, Size] = Field(
-        default_factory=dict, description="Path or device to bytes read per second: `/data: 2G`."
+        default_factory=dict,
+        description="Path or device to bytes read per second: `/data: 2G`.",
+        examples=[{"/data": "2G"}],
     )
     io_write_bandwidth: dict[AbsolutePath, Size] = Field(
-        default_factory=dict, description="Path or device to bytes written per second."
+        default_factory=dict,
+        description="Path or device to bytes written per second.",
+        examples=[{"/data": "500M"}],
     )
     tasks_max: Count | None = Field(
-        default=None, description="Most processes and threads: a number, percent or `infinity`."
+        default=None,
+        description="Most processes and threads: a number, percent or `infinity`.",
+        examples=["4096"],
     )
     locked_memory: Size | None = Field(
-        default=None, description="Memory it may lock (pinned buffers): bytes, or `infinity`."
+        default=None,
+        description="Memory it may lock (pinned buffers): bytes, or `infinity`.",
+        examples=["infinity"],
     )
 
 
 class Gpu(Part):
     """Which cards a service gets, and how much of them."""
 
-    count: int | None = Field(default=None, ge=0, description="How many cards.")
+    count: int | None = Field(
+        default=None,
+        ge=0,
+        description="How many cards.",
+        examples=[2],
+    )
     cards: tuple[Text, ...] = Field(
-        default=(), description="Cards by index, UUID or PCI address, instead of a count."
+        default=(),
+        description="Cards by index, UUID or PCI address, instead of a count.",
+        examples=[["0", "1"]],
     )
     memory: Size | None = Field(
-        default=None, description="Memory of each card: bytes with M or G, or percent."
+        default=None,
+        description="Memory of each card: bytes with M or G, or percent.",
+        examples=["40G"],
     )
     sm_share: Percent | None = Field(
-        default=None, description="Share of each card's multiprocessors, in percent."
+        default=None,
+        description="Share of each card's multiprocessors, in percent.",
+        examples=["50%"],
     )
     pcie: Text | None = Field(
-        default=None, description="Most PCIe traffic, bytes per second; watched, not enforced."
+        default=None,
+        description="Most PCIe traffic, bytes per second; watched, not enforced.",
+        examples=["10G"],
     )
     affinity: Literal["auto", "none"] = Field(
-        default="auto", description="Whether CPUs and memory near the cards are taken."
+        default="auto",
+        description="Whether CPUs and memory near the cards are taken.",
+        examples=["auto"],
     )
     isolation: Literal["none", "mps", "mig"] | None = Field(
-        default=None, description="How a share of a card is kept apart."
+        default=None,
+        description="How a share of a card is kept apart.",
+        examples=["mps"],
     )
 
 
@@ -119,34 +164,68 @@ class Readiness(Part):
     """How a service says that it is ready."""
 
     kind: Literal["notify", "port", "command", "none"] = Field(
-        default="none", description="sd_notify, an open port, a command that succeeds, or nothing."
+        default="none",
+        description="sd_notify, an open port, a command that succeeds, or nothing.",
+        examples=["port"],
     )
-    port: int | None = Field(default=None, ge=1, le=65535, description="TCP port, for kind port.")
+    port: int | None = Field(
+        default=None,
+        ge=1,
+        le=65535,
+        description="TCP port, for kind port.",
+        examples=[8000],
+    )
     command: CommandLine | None = Field(
-        default=None, description="Command whose success means ready, for kind command."
+        default=None,
+        description="Command whose success means ready, for kind command.",
+        examples=["curl -sf localhost:8000/ready"],
     )
-    timeout: Span | None = Field(default=None, description="Longest wait: `90s`, `5min`.")
+    timeout: Span | None = Field(
+        default=None,
+        description="Longest wait: `90s`, `5min`.",
+        examples=["90s"],
+    )
 
 
 class Restart(Part):
     """When and how often a service is started again."""
 
     policy: Literal["no", "on-failure", "always", "on-abnormal"] = Field(
-        default="on-failure", description="After which ends it is started again."
+        default="on-failure",
+        description="After which ends it is started again.",
+        examples=["on-failure"],
     )
-    delay: Span | None = Field(default=None, description="Wait before a restart: `10s`.")
+    delay: Span | None = Field(
+        default=None,
+        description="Wait before a restart: `10s`.",
+        examples=["10s"],
+    )
     max_delay: Span | None = Field(
-        default=None, description="Longest wait when the delay grows with each restart."
+        default=None,
+        description="Longest wait when the delay grows with each restart.",
+        examples=["5min"],
     )
     steps: int | None = Field(
-        default=None, ge=1, description="Number of restarts over which the delay grows."
+        default=None,
+        ge=1,
+        description="Number of restarts over which the delay grows.",
+        examples=[5],
     )
     limit: int | None = Field(
-        default=None, ge=1, description="Most starts within the interval, then it stays down."
+        default=None,
+        ge=1,
+        description="Most starts within the interval, then it stays down.",
+        examples=[5],
     )
-    interval: Span | None = Field(default=None, description="The interval of the limit: `1h`.")
+    interval: Span | None = Field(
+        default=None,
+        description="The interval of the limit: `1h`.",
+        examples=["1h"],
+    )
     not_on: tuple[Annotated[int, Field(ge=0, le=255)], ...] = Field(
-        default=(), description="Exit codes (0 to 255) after which it is not started again."
+        default=(),
+        description="Exit codes (0 to 255) after which it is not started again.",
+        examples=[[2]],
     )
 
 
@@ -154,39 +233,68 @@ class Stop(Part):
     """How a service ends."""
 
     signal: Annotated[Text, AfterValidator(words.signal)] = Field(
-        default="SIGTERM", description="Signal that asks the main process to end."
+        default="SIGTERM",
+        description="Signal that asks the main process to end.",
+        examples=["SIGTERM"],
     )
     checkpoint_time: Span | None = Field(
-        default=None, description="Time it may take to write its checkpoint: `120s`."
+        default=None,
+        description="Time it may take to write its checkpoint: `120s`.",
+        examples=["120s"],
     )
 
 
 class Service(Part):
     """One service of the environment."""
 
-    description: Text | None = Field(default=None, description="One line for people.")
+    description: Text | None = Field(
+        default=None,
+        description="One line for people.",
+        examples=["Serves the model"],
+    )
     exec: CommandLine = Field(
-        description="The command, as one line or as a list of words; never run by a shell."
+        description="The command, as one line or as a list of words; never run by a shell.",
+        examples=["python -m server --port 8000"],
     )
     kind: Literal["service", "oneshot", "timer", "socket", "template"] = Field(
-        default="service", description="What sort of unit it becomes."
+        default="service",
+        description="What sort of unit it becomes.",
+        examples=["service"],
     )
     schedule: Annotated[Text, AfterValidator(words.schedule)] | None = Field(
-        default=None, description="Calendar time of a timer: `daily`, `Mon *-*-* 03:00`."
+        default=None,
+        description="Calendar time of a timer: `daily`, `Mon *-*-* 03:00`.",
+        examples=["Mon *-*-* 03:00"],
     )
     listen: tuple[Annotated[Text, AfterValidator(words.listen)], ...] = Field(
-        default=(), description="Ports, addresses with ports, or paths that a socket listens on."
+        default=(),
+        description="Ports, addresses with ports, or paths that a socket listens on.",
+        examples=[["8000"]],
     )
-    user: Account | None = Field(default=None, description="User it runs as.")
-    group: Account | None = Field(default=None, description="Group it runs as.")
+    user: Account | None = Field(
+        default=None,
+        description="User it runs as.",
+        examples=["trainer"],
+    )
+    group: Account | None = Field(
+        default=None,
+        description="Group it runs as.",
+        examples=["trainer"],
+    )
     working_directory: AbsolutePath | None = Field(
-        default=None, description="Absolute path it starts in."
+        default=None,
+        description="Absolute path it starts in.",
+        examples=["/srv/model"],
     )
     environment: dict[Variable, str] = Field(
-        default_factory=dict, description="Environment variables; never secrets."
+        default_factory=dict,
+        description="Environment variables; never secrets.",
+        examples=[{"OMP_NUM_THREADS": "8"}],
     )
     credentials: dict[Annotated[Text, AfterValidator(words.name)], str] = Field(
-        default_factory=dict, description="Name to file of a secret, passed as systemd credential."
+        default_factory=dict,
+        description="Name to file of a secret, passed as systemd credential.",
+        examples=[{"token": "/etc/credentials/token"}],
     )
     readiness: Readiness | None = Field(default=None, description="How it says that it is ready.")
     restart: Restart | None = Field(default=None, description="When it is started again.")
@@ -198,19 +306,38 @@ class Service(Part):
             Discriminator(_kind({str: "number", int: "number", dict: "mapping", Gpu: "mapping"})),
         ]
         | None
-    ) = Field(default=None, description="A number of cards, or which cards and how much of them.")
-    network: Literal["none", "loopback", "full"] | None = Field(
-        default=None, description="How much network it sees."
+    ) = Field(
+        default=None,
+        description="A number of cards, or which cards and how much of them.",
+        examples=[2],
     )
-    read: tuple[AbsolutePath, ...] = Field(default=(), description="Paths it may read.")
-    write: tuple[AbsolutePath, ...] = Field(default=(), description="Paths it may write.")
+    network: Literal["none", "loopback", "full"] | None = Field(
+        default=None,
+        description="How much network it sees.",
+        examples=["loopback"],
+    )
+    read: tuple[AbsolutePath, ...] = Field(
+        default=(),
+        description="Paths it may read.",
+        examples=[["/data"]],
+    )
+    write: tuple[AbsolutePath, ...] = Field(
+        default=(),
+        description="Paths it may write.",
+        examples=[["/var/lib/model"]],
+    )
     after: tuple[Text, ...] = Field(
         default=(),
         description="Services of this recipe, or units with their suffix, to start after.",
+        examples=[["network-online.target"]],
     )
     requires: tuple[Text, ...] = Field(
-        default=(), description="Services of this recipe, or units, without which it does not run."
+        default=(),
+        description="Services of this recipe, or units, without which it does not run.",
+        examples=[["cache"]],
     )
     watchdog: Span | None = Field(
-        default=None, description="Longest silence before it is restarted: `30s`."
+        default=None,
+        description="Longest silence before it is restarted: `30s`.",
+        examples=["30s"],
     )

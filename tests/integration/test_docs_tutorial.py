@@ -67,7 +67,7 @@ def test_every_command_of_the_tutorial_does_what_the_page_says(tmp_path: Path) -
     (tmp_path / "home").mkdir()
     (tmp_path / "work").mkdir()
     done = subprocess.run(
-        ["bash"],
+        ["/bin/bash"],
         input=script,
         cwd=tmp_path / "work",
         env=environment,
