@@ -1,0 +1,1 @@
+"""What is really inside binaries, wheels, conda packages and prefixes."""

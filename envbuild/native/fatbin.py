@@ -1,0 +1,120 @@
+"""CUDA fat binaries: which targets their entries are for.
+
+The layout is not published by NVIDIA; it was measured on what nvcc 13.0 writes and on wheels back
+to CUDA 11.7. A container is a header (magic `0xBA55ED50`, u16 version, u16 header size, u64 size of
+the rest) and entries; an entry's header says its kind, SM number, sizes and flags, so that no
+payload has to be read or unpacked. All numbers are little-endian.
+"""
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO, Literal
+
+from envbuild.native.code import GpuCode, Kind, Suffix
+
+_MAGIC = 0xBA55ED50
+_CONTAINER = struct.Struct("<IHHQ")
+_ENTRY = struct.Struct("<HHIQIIHHI")
+_FLAGS = struct.Struct("<Q")
+_UNPACKED = struct.Struct("<Q")
+_FLAGS_AT, _UNPACKED_AT = 40, 56
+_READ_BYTES = 64
+_ALIGNMENT = 8
+_KINDS: dict[int, Kind] = {1: "ptx", 2: "sass"}
+_LZ4, _ZSTD, _ARCH_SPECIFIC, _FAMILY = 0x2000, 0x8000, 0x100000, 0x200000
+
+Compression = Literal["none", "lz4", "zstd"]
+
+
+class BrokenFatbin(ValueError):
+    """A section that does not hold what a fat binary has to."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Entry:
+    """One piece of code.
+
+    Attributes:
+        code: What it was compiled for.
+        isa: Version of the PTX instruction set that it was made with (major, minor).
+        compression: How it is stored; zstd needs a driver of CUDA 12.4 or newer.
+        stored_bytes: Its size in the file.
+        unpacked_bytes: Its size before compression.
+    """
+
+    code: GpuCode
+    isa: tuple[int, int]
+    compression: Compression
+    stored_bytes: int
+    unpacked_bytes: int
+
+
+def entries(stream: BinaryIO, *, offset: int, size: int) -> Iterator[Entry]:
+    """Yield the entries of a section that holds containers, one after the other.
+
+    Args:
+        stream: The file, seekable.
+        offset: Where the section begins (bytes).
+        size: How long it is (bytes).
+
+    Raises:
+        BrokenFatbin: Something else is there.
+    """
+    end = offset + size
+    at = offset
+    while at + _CONTAINER.size <= end:
+        magic, _, header_size, rest = _CONTAINER.unpack(_read(stream, at, _CONTAINER.size))
+        if magic == 0:  # padding between the containers of object files
+            at += _ALIGNMENT
+            continue
+        if magic != _MAGIC or header_size < _CONTAINER.size or at + header_size + rest > end:
+            message = f"no fat binary at byte {at}"
+            raise BrokenFatbin(message)
+        yield from _container(stream, at + header_size, at + header_size + rest)
+        at += header_size + rest
+        at += -(at - offset) % _ALIGNMENT
+
+
+def _container(stream: BinaryIO, at: int, end: int) -> Iterator[Entry]:
+    while at + _ENTRY.size <= end:
+        head = _read(stream, at, min(_READ_BYTES, end - at))
+        kind, _, header_size, payload, stored, _, minor, major, number = _ENTRY.unpack_from(head)
+        if header_size < _FLAGS_AT + _FLAGS.size or at + header_size + payload > end:
+            message = f"an entry at byte {at} is longer than its container"
+            raise BrokenFatbin(message)
+        flags = _FLAGS.unpack_from(head, _FLAGS_AT)[0] if len(head) >= _UNPACKED_AT else 0
+        unpacked = 0
+        if header_size >= _READ_BYTES and len(head) == _READ_BYTES:
+            (unpacked,) = _UNPACKED.unpack_from(head, _UNPACKED_AT)
+        if kind in _KINDS:
+            compression = _compression(flags)
+            yield Entry(
+                code=GpuCode(number=number, suffix=_suffix(flags), kind=_KINDS[kind]),
+                isa=(major, minor),
+                compression=compression,
+                stored_bytes=stored or payload,
+                unpacked_bytes=payload if compression == "none" else unpacked,
+            )
+        at += header_size + payload
+
+
+def _compression(flags: int) -> Compression:
+    if flags & _ZSTD:
+        return "zstd"
+    return "lz4" if flags & _LZ4 else "none"
+
+
+def _suffix(flags: int) -> Suffix:
+    if flags & _ARCH_SPECIFIC:
+        return "a"
+    return "f" if flags & _FAMILY else ""
+
+
+def _read(stream: BinaryIO, at: int, count: int) -> bytes:
+    stream.seek(at)
+    data = stream.read(count)
+    if len(data) != count:
+        message = f"the file ends at byte {at + len(data)}, inside a fat binary"
+        raise BrokenFatbin(message)
+    return data
