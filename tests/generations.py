@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from envbuild.store import history, manifest
+from envbuild.store import history, journal, manifest
 from envbuild.store.environment import Environment, dumps
 from envbuild.store.layout import Generation, Place, Store
 
-WHO = history.Who(user="anna", host="node1")
+WHO = journal.Who(user="anna", host="node1")
 NOW = datetime(2026, 12, 1, 12, 0, tzinfo=UTC)
 FIRST = "1111111111111111"
 SECOND = "2222222222222222"

@@ -15,10 +15,11 @@ from typing import Any
 from envbuild.channel.interpreter import HostPython
 from envbuild.channel.pack import digest, pack
 from envbuild.errors import StoreError
-from envbuild.tools.files import exclusive, make_folder, write_atomic
+from envbuild.tools.files import make_folder, write_atomic
+from envbuild.tools.locks import exclusive
 from envbuild.tools.run import Runner, run
 
-_LOCK_TIMEOUT_S = 60.0
+PATIENCE_S = 60.0
 _PATHS = frozenset({"path", "prefix", "stdlib", "platstdlib", "include", "libdir", "wheels"})
 
 
@@ -50,7 +51,13 @@ def added_pythons(channels: Path) -> tuple[HostPython, ...]:
         raise StoreError(message, hint=hint) from error
 
 
-def add_python(python: HostPython, channels: Path, *, runner: Runner = run) -> HostPython:
+def add_python(
+    python: HostPython,
+    channels: Path,
+    *,
+    patience_s: float = PATIENCE_S,
+    runner: Runner = run,
+) -> HostPython:
     """Pack an interpreter into the store, and list it.
 
     The same files are added once; another interpreter of the same path is added beside the old.
@@ -62,7 +69,7 @@ def add_python(python: HostPython, channels: Path, *, runner: Runner = run) -> H
     whole = digest(python)
     root = folder_of(channels)
     make_folder(root)
-    with exclusive(root / "lock", timeout_s=_LOCK_TIMEOUT_S, purpose="channel add-python"):
+    with exclusive(root / "lock", timeout_s=patience_s, purpose="channel add-python"):
         _, archive = pack(python, root / python.platform, runner=runner)
         added = replace(python, archive=archive, archive_digest=whole, origin="")
         others = [old for old in added_pythons(channels) if old.archive_digest != whole]

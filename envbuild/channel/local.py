@@ -21,9 +21,10 @@ from envbuild.channel.added import added_pythons
 from envbuild.channel.archive import digests
 from envbuild.errors import InputError, StoreError
 from envbuild.target import PLATFORMS
-from envbuild.tools.files import exclusive, make_folder, sha256_file, write_atomic
+from envbuild.tools.files import make_folder, sha256_file, write_atomic
+from envbuild.tools.locks import exclusive
 
-_LOCK_TIMEOUT_S = 60.0
+PATIENCE_S = 60.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,19 +57,21 @@ def folder_of(channels: Path) -> Path:
     return channels / "local"
 
 
-def add(paths: Sequence[Path], channels: Path) -> tuple[Path, ...]:
+def add(
+    paths: Sequence[Path], channels: Path, *, patience_s: float = PATIENCE_S
+) -> tuple[Path, ...]:
     """Check archives, copy them into the store and index it; return where they are now.
 
     Nothing is copied unless every archive is good and new, or there with the same bytes.
 
     Raises:
         InputError: An archive is bad; every bad one is named.
-        StoreError: Another archive of that name is there.
+        StoreError: Another archive of that name is there, or the channel is held too long.
     """
     root = folder_of(channels)
     targets = [root / index["subdir"] / path.name for path, index in _all(paths, inspect.check)]
     make_folder(root)
-    with exclusive(root / "lock", timeout_s=_LOCK_TIMEOUT_S, purpose="channel add"):
+    with exclusive(root / "lock", timeout_s=patience_s, purpose="channel add"):
         for path, target in zip(paths, targets, strict=True):
             if target.exists() and sha256_file(target) != sha256_file(path):
                 message = f"{target.name} is in the store with other content"

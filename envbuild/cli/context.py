@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from envbuild.target import Platform
 
 _YES = {"1", "true", "yes", "on"}
+MOST_SECONDS = 30 * 86400.0
 _NO = {"", "0", "false", "no", "off"}
 
 
@@ -34,6 +35,7 @@ class Here:
         offline_option: Whether `--offline` was given.
         locked_option: Whether `--locked` was given.
         frozen_option: Whether `--frozen` was given.
+        lock_timeout_option: `--lock-timeout` in seconds, or None.
         debug: Whether an internal error shows its traceback.
         as_json: Whether results, errors included, are printed as JSON.
         failure_code: Exit code of every failure of ours, None for each error's own.
@@ -56,6 +58,7 @@ class Here:
         self.offline_option = False
         self.locked_option = False
         self.frozen_option = False
+        self.lock_timeout_option: float | None = None
         self.debug = False
         self.as_json = False
         self.failure_code: int | None = None
@@ -179,6 +182,29 @@ class Here:
         """Whether `create` compiles bytecode when no option says: root's store does."""
         told = self.flag("COMPILE")
         return os.geteuid() == 0 if told is None else told
+
+    @property
+    def lock_timeout_s(self) -> float | None:
+        """How long to wait for a lock: `--lock-timeout`, `ENVBUILD_LOCK_TIMEOUT`, else None.
+
+        Raises:
+            UsageProblem: The variable is not a number of seconds.
+        """
+        if self.lock_timeout_option is not None:
+            return self.lock_timeout_option
+        told = self.environment.get("ENVBUILD_LOCK_TIMEOUT")
+        if not told:
+            return None
+        try:
+            seconds = float(told)
+        except ValueError:
+            seconds = -1.0
+        if 0 <= seconds <= MOST_SECONDS:
+            return seconds
+        from envbuild.errors import UsageProblem
+
+        message = f"ENVBUILD_LOCK_TIMEOUT is {told!r}, which is no number of seconds"
+        raise UsageProblem(message, hint="set it to seconds: 0 does not wait")
 
     def flag(self, name: str) -> bool | None:
         """Return what `ENVBUILD_name` says, or None if it is not set.

@@ -2,12 +2,18 @@
 
 from envbuild.cli import output
 from envbuild.cli.context import Here
-from envbuild.store.history import Switched, Who
+from envbuild.store.history import Switched
+from envbuild.store.journal import Who
 
 
 def who(here: Here) -> Who:
     """Return who runs this command."""
-    return Who(user=here.user, host=here.host)
+    return Who(
+        user=here.user,
+        host=here.host,
+        patience_s=here.lock_timeout_s,
+        told=lambda text: output.say(here, text),
+    )
 
 
 def show(done: Switched, *, as_json: bool) -> None:

@@ -10,7 +10,7 @@ from envbuild.pipeline.ask import Ask
 from envbuild.progress import Progress
 from envbuild.store import noop, orders
 from envbuild.store.create import Created, create
-from envbuild.store.history import Who
+from envbuild.store.journal import Who
 from envbuild.store.layout import Store
 from envbuild.store.order import Order
 

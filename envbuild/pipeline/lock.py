@@ -1,8 +1,6 @@
 """From a recipe to its lock: both solves, the findings, the difference, and the files."""
 
 import contextlib
-import fcntl
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -28,7 +26,7 @@ from envbuild.solve import conda
 from envbuild.solve.solution import PlatformSolution, Solution, Upgrade
 from envbuild.store.layout import Store
 from envbuild.target import PLATFORMS, Platform
-from envbuild.tools import rattler
+from envbuild.tools import locks, rattler
 from envbuild.tools.files import make_folder, sync_folder, write_atomic
 from envbuild.tools.run import Runner, run
 
@@ -36,6 +34,7 @@ if TYPE_CHECKING:
     from envbuild.lock.diff import LockDiff
     from envbuild.solve.half import PipHalf
 
+_PATIENCE_S: Final = 60.0
 _LATER: Final = (
     "envbuild.solve.pip",
     "envbuild.lock.freeze",
@@ -176,7 +175,7 @@ def write_lock(lock: Lock, folder: Path) -> None:
     order = [*(name for name in texts if name != CONDA_FILE), CONDA_FILE]
     try:
         make_folder(folder)
-        with _held(folder):
+        with locks.folder(folder, timeout_s=_PATIENCE_S):
             before = _contents(folder, [*order, *stale])
             try:
                 for name in order:
@@ -215,18 +214,6 @@ def _restore(folder: Path, before: Mapping[str, bytes | None]) -> None:
                 (folder / name).unlink(missing_ok=True)
             elif (folder / name).read_bytes() != content:
                 (folder / name).write_bytes(content)
-
-
-@contextlib.contextmanager
-def _held(folder: Path) -> Iterator[None]:
-    """Keep two writers of one lock apart, where the file system can lock a folder (flock(2))."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        with contextlib.suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _solve(

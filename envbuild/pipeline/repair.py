@@ -18,7 +18,7 @@ from envbuild.progress import Progress
 from envbuild.store import manifest as manifests
 from envbuild.store import needs, verify
 from envbuild.store.create import Created, Host, Options, create
-from envbuild.store.history import Who
+from envbuild.store.journal import Who
 from envbuild.store.layout import Generation
 from envbuild.store.ledger import Ledger
 from envbuild.store.order import Order, loads

@@ -64,6 +64,7 @@ class Build:
         access: How the network is reached.
         progress: Who is told.
         now: The instant (UTC) of creation.
+        patience_s: How long to wait for another process that fetches the same package.
         keep: Descriptors that children inherit (the store's lock).
     """
 
@@ -76,6 +77,7 @@ class Build:
     access: Access
     progress: Progress
     now: datetime
+    patience_s: float
     keep: Sequence[int] = ()
 
     @property

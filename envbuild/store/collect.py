@@ -9,11 +9,11 @@ from datetime import datetime
 from pathlib import Path
 
 from envbuild.errors import Refused, StoreError
-from envbuild.store import integrate, present
-from envbuild.store.history import Who, find, locked, unusable
+from envbuild.store import integrate, journal, present, uses
+from envbuild.store.history import find, locked, origin_of, unusable
+from envbuild.store.journal import Change, Who
 from envbuild.store.layout import Generation, Place, Store
-from envbuild.tools import files, processes
-from envbuild.tools.processes import Process
+from envbuild.tools import files, units
 
 PIN = "pinned.json"
 DEFAULT_KEEP = 3
@@ -63,48 +63,74 @@ class Removed:
 
 
 def plan(
-    places: Sequence[Place], *, keep: int = DEFAULT_KEEP, proc: Path = Path("/proc")
+    places: Sequence[Place],
+    *,
+    keep: int = DEFAULT_KEEP,
+    proc: Path = Path("/proc"),
+    unit_folders: Sequence[Path] = units.SYSTEM,
 ) -> tuple[Collection, ...]:
     """Say what `collect` would remove now.
 
     Kept are the current generation, the `keep` newest ones, pinned ones, and those that a
-    process uses.
+    process or another host uses, or a unit names.
 
     Args:
-        places: The environments.
+        places: The environments, of one store.
         keep: How many of the newest complete generations stay.
         proc: Where proc(5) is mounted.
+        unit_folders: Where units are installed.
 
     Raises:
         StoreError: A `current` is damaged.
     """
-    folders = [
-        generation.prefix
+    generations = [
+        generation
         for place in places
         for generation in (*present.generations(place), *present.incomplete(place))
     ]
-    running = processes.using(folders, proc=proc)
-    return tuple(_plan(place, keep, running) for place in places)
+    used = uses.uses(generations, proc=proc, unit_folders=unit_folders)
+    return tuple(_plan(place, keep, used) for place in places)
 
 
 def collect(
-    planned: Collection, *, keep: int = DEFAULT_KEEP, proc: Path = Path("/proc")
+    planned: Collection,
+    *,
+    keep: int = DEFAULT_KEEP,
+    who: Who,
+    now: datetime,
+    proc: Path = Path("/proc"),
+    unit_folders: Sequence[Path] = units.SYSTEM,
 ) -> Collection:
     """Remove what was planned and may still go, under the environment's lock.
+
+    Args:
+        planned: What `plan` returned.
+        keep: How many of the newest complete generations stay.
+        who: Who asks for it.
+        now: The time, UTC.
+        proc: Where proc(5) is mounted.
+        unit_folders: Where units are installed.
 
     Raises:
         StoreError: The store cannot be changed; what is gone by then stays gone.
     """
     place = planned.place
-    with locked(place, purpose=f"gc {place.name}"):
-        (now,) = plan([place], keep=keep, proc=proc)
+    with locked(place, purpose=f"gc {place.name}", who=who):
+        (again,) = plan([place], keep=keep, proc=proc, unit_folders=unit_folders)
         announced = {generation.identifier for generation in planned.going}
         done = Collection(
             place=place,
-            kept=now.kept,
-            old=tuple(old for old in now.old if old.identifier in announced),
-            rubbish=tuple(part for part in now.rubbish if part.identifier in announced),
+            kept=again.kept,
+            old=tuple(old for old in again.old if old.identifier in announced),
+            rubbish=tuple(part for part in again.rubbish if part.identifier in announced),
         )
+        for generation in done.old:
+            change = Change(what="gc", environment=place.name, origin=generation.identifier)
+            try:
+                with journal.noted(place.store, change, who=who, now=now):
+                    generation.manifest.unlink(missing_ok=True)
+            except OSError as error:
+                raise unusable(place, error) from error
         for generation in done.going:
             discard(generation)
     return done
@@ -139,27 +165,37 @@ def pin(place: Place, text: str, *, who: Who, now: datetime) -> Generation:
         InputError: There is no such generation.
         StoreError: It is incomplete, or the store cannot be changed.
     """
-    with locked(place, purpose=f"pin {place.name}"):
+    with locked(place, purpose=f"pin {place.name}", who=who):
         generation = find(place, text)
         record = {"when": now.strftime("%Y-%m-%dT%H:%M:%SZ"), "who": who.user, "host": who.host}
+        change = Change(what="pin", environment=place.name, to=generation.identifier)
+        if is_pinned(generation):
+            return generation
         try:
-            files.write_atomic(generation.own / PIN, json.dumps(record) + "\n")
+            with journal.noted(place.store, change, who=who, now=now):
+                files.write_atomic(generation.own / PIN, json.dumps(record) + "\n")
         except OSError as error:
             raise unusable(place, error) from error
     return generation
 
 
-def unpin(place: Place, text: str) -> Generation:
+def unpin(place: Place, text: str, *, who: Who, now: datetime) -> Generation:
     """Let a generation be collected again; one that is not pinned stays as it is.
+
+    Arguments are those of `pin`.
 
     Raises:
         InputError: There is no such generation.
         StoreError: It is incomplete, or the store cannot be changed.
     """
-    with locked(place, purpose=f"unpin {place.name}"):
+    with locked(place, purpose=f"unpin {place.name}", who=who):
         generation = find(place, text)
+        change = Change(what="unpin", environment=place.name, origin=generation.identifier)
+        if not is_pinned(generation):
+            return generation
         try:
-            (generation.own / PIN).unlink(missing_ok=True)
+            with journal.noted(place.store, change, who=who, now=now):
+                (generation.own / PIN).unlink(missing_ok=True)
         except OSError as error:
             raise unusable(place, error) from error
     return generation
@@ -170,30 +206,39 @@ def is_pinned(generation: Generation) -> bool:
     return (generation.own / PIN).is_file()
 
 
-def remove(place: Place, *, home: Path, proc: Path = Path("/proc")) -> Removed:
-    """Remove an environment with all its generations, its history and its link by name.
+def remove(
+    place: Place, *, home: Path, who: Who, now: datetime, proc: Path = Path("/proc")
+) -> Removed:
+    """Remove an environment with all its generations and its link by name.
+
+    Its history begins anew with the next environment of that name.
 
     Args:
         place: The environment.
-        home: The user's home directory, whose conda forgets the environment.
+        home: The user's home directory: its conda forgets the environment, its units are asked.
+        who: Who asks for it.
+        now: The time, UTC.
         proc: Where proc(5) is mounted.
 
     Raises:
         InputError: There is no such environment.
-        Refused: A process uses one of its generations.
+        Refused: A process or another host uses one of its generations, or a unit names it.
         StoreError: The store cannot be changed, or the environment's folder is not ours.
     """
     place = Store(root=place.store.root.resolve()).place(place.name)
     if place.root.is_symlink() or place.generations.is_symlink():
         message = f"{place.root} leads out of the store; nothing was removed"
         raise StoreError(message, hint="remove the link by hand")
-    with locked(place, purpose=f"remove {place.name}"):
+    with locked(place, purpose=f"remove {place.name}", who=who):
         parts = (*present.generations(place), *present.incomplete(place))
-        _refuse_running(place, processes.using([part.prefix for part in parts], proc=proc))
+        _refuse_used(place, uses.uses(parts, proc=proc, unit_folders=units.folders(home)))
+        change = Change(what=journal.REMOVE, environment=place.name, origin=origin_of(place))
         try:
+            with journal.noted(place.store, change, who=who, now=now):
+                place.history.unlink(missing_ok=True)
+                place.current.unlink(missing_ok=True)
             integrate.unregister(place, home=home)
             _unlink_by_name(place)
-            place.current.unlink(missing_ok=True)
             for part in parts:
                 discard(part)
             return Removed(generations=tuple(part.identifier for part in parts), left=_clear(place))
@@ -201,7 +246,7 @@ def remove(place: Place, *, home: Path, proc: Path = Path("/proc")) -> Removed:
             raise unusable(place, error) from error
 
 
-def _plan(place: Place, keep: int, running: Mapping[Path, tuple[Process, ...]]) -> Collection:
+def _plan(place: Place, keep: int, used: Mapping[Generation, str]) -> Collection:
     here = present.current(place)
     complete = present.generations(place)
     newest = {generation.identifier for generation in complete[max(0, len(complete) - keep) :]}
@@ -211,7 +256,7 @@ def _plan(place: Place, keep: int, running: Mapping[Path, tuple[Process, ...]]) 
         reasons = [
             "current" if here == generation else "",
             "pinned" if is_pinned(generation) else "",
-            _running_text(running[generation.prefix]),
+            used[generation],
             f"one of the newest {keep}" if generation.identifier in newest else "",
         ]
         reason = ", ".join(filter(None, reasons))
@@ -221,25 +266,18 @@ def _plan(place: Place, keep: int, running: Mapping[Path, tuple[Process, ...]]) 
             old.append(generation)
     rubbish = []
     for part in present.incomplete(place):
-        if text := _running_text(running[part.prefix]):
+        if text := used[part]:
             kept.append(Kept(generation=part, reason=f"incomplete, {text}"))
         else:
             rubbish.append(part)
     return Collection(place=place, kept=tuple(kept), old=tuple(old), rubbish=tuple(rubbish))
 
 
-def _running_text(users: Sequence[Process]) -> str:
-    if not users:
-        return ""
-    named = ", ".join(f"{user.pid} ({user.name})" for user in users[:3])
-    return f"used by {named}{' and others' if len(users) > 3 else ''}"  # noqa: PLR2004
-
-
-def _refuse_running(place: Place, running: Mapping[Path, tuple[Process, ...]]) -> None:
-    for folder, users in running.items():
-        if users:
-            message = f"{place.name} is in use: {folder.name} is {_running_text(users)}"
-            raise Refused(message, hint="end these processes first")
+def _refuse_used(place: Place, used: Mapping[Generation, str]) -> None:
+    for generation, text in used.items():
+        if text:
+            message = f"{place.name} is in use: {generation.identifier} is {text}"
+            raise Refused(message, hint="end these processes, disable these units first")
 
 
 def _unlink_by_name(place: Place) -> None:
@@ -253,11 +291,11 @@ def _clear(place: Place) -> tuple[Path, ...]:
     """Remove what is ours of an emptied environment, the lock last; return what is left."""
     with contextlib.suppress(OSError):  # not empty: something that is not ours lies there
         place.generations.rmdir()
-    place.history.unlink(missing_ok=True)
     if not place.logs.is_symlink() and place.logs.is_dir():
         files.remove_tree(place.logs)
     left = tuple(path for path in sorted(place.root.iterdir()) if path != place.lock)
     if not left:
         place.lock.unlink(missing_ok=True)
-        place.root.rmdir()
+        with contextlib.suppress(OSError):  # whoever waited for the lock has made it again
+            place.root.rmdir()
     return left

@@ -1,32 +1,30 @@
 """Creating an environment's generation, or taking the one that is there, and making it current."""
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from envbuild.access import Access
-from envbuild.errors import LockError, StoreError
+from envbuild.errors import LockError
 from envbuild.findings import Findings
 from envbuild.progress import Progress
-from envbuild.store import halves, history, integrate, needs, noop, present
+from envbuild.store import halves, history, integrate, journal, leases, needs, noop, present
 from envbuild.store import manifest as manifests
 from envbuild.store.build import Build, build
-from envbuild.store.history import Who
 from envbuild.store.installed import Owner
+from envbuild.store.journal import Change, Who
 from envbuild.store.layout import Generation, Place, Store
 from envbuild.store.manifest import Interpreter, Manifest
 from envbuild.store.order import Order, let_through
-from envbuild.tools import files
+from envbuild.tools import files, locks
 
 if TYPE_CHECKING:
     from envbuild.channel.host import HostPython
 
-_AT_ONCE_S = 0.5
-_PATIENCE_S = 3600.0
+PATIENCE_S = 3600.0
 _DIGITS = 16
 
 
@@ -122,8 +120,12 @@ def create(
     """
     place = Store(root=place.store.root.resolve()).place(place.name)
     try:
-        files.make_folder(place.generations)
-        with _held(place, progress) as descriptor:
+        patience_s = PATIENCE_S if who.patience_s is None else who.patience_s
+        with locks.exclusive(
+            place.lock, timeout_s=patience_s, purpose=f"create {place.name}", told=progress.step
+        ) as descriptor:
+            files.make_folder(place.generations)  # once it is held: `remove` takes it away
+            leases.prepare(place.store)
             for rubbish in present.incomplete(place):
                 files.remove_tree(rubbish.prefix)
             found = None if options.reinstall else _newest(place, order.environment_digest)
@@ -139,6 +141,7 @@ def create(
                     access=access,
                     progress=progress,
                     now=now,
+                    patience_s=patience_s,
                     keep=(descriptor,),
                 )
                 halves.evict(work, order.conda, _owners(options.spoiled))
@@ -147,6 +150,9 @@ def create(
                 generation = found
                 manifest = _refreshed(found, order, host)
             moves, origin = _move(generation, options, who=who, now=now)
+            if found is None and not moves:
+                change = Change(what="build", environment=place.name, to=generation.identifier)
+                journal.note(place.store, change, who=who, now=now)
             return Created(
                 generation=generation,
                 manifest=manifest,
@@ -207,23 +213,6 @@ def _refreshed(found: Generation, order: Order, host: Host | None) -> Manifest:
         manifests.write(found, manifest)
         os.utime(found.manifest, ns=times)  # the order of generations is that of their making
     return manifest
-
-
-@contextmanager
-def _held(place: Place, progress: Progress) -> Iterator[int]:
-    """Hold the environment's lock; say who has it before waiting long."""
-    purpose = f"create {place.name}"
-    attempt = files.exclusive(place.lock, timeout_s=_AT_ONCE_S, purpose=purpose)
-    try:
-        descriptor = attempt.__enter__()
-    except StoreError as error:
-        progress.step(f"waiting: {error.message}")
-        attempt = files.exclusive(place.lock, timeout_s=_PATIENCE_S, purpose=purpose)
-        descriptor = attempt.__enter__()
-    try:
-        yield descriptor
-    finally:
-        attempt.__exit__(None, None, None)
 
 
 def _newest(place: Place, digest: str) -> Generation | None:

@@ -121,6 +121,7 @@ def _fetch_conda(work: "Build") -> "tuple[Fetched, ...]":
         first_digest=lambda package, sha256: work.ledger.first_digest(
             archive_key(package), sha256, when=work.now.strftime("%Y-%m-%dT%H:%M:%SZ")
         ),
+        patience_s=work.patience_s,
     )
 
 
@@ -208,7 +209,9 @@ def evict(work: "Build", conda: Sequence[CondaPackage], owners: Sequence[Owner])
         if package.name in spoiled:
             from envbuild.tools import conda_archives
 
-            conda_archives.evict(package, cache=work.store.package_cache)
+            conda_archives.evict(
+                package, cache=work.store.package_cache, patience_s=work.patience_s
+            )
     if wheels := sorted({owner.name for owner in owners if not owner.is_conda}):
         uv.evict(wheels, _engine(work, Path(sys.executable)))
 

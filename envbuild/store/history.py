@@ -1,34 +1,18 @@
 """Moving `current`, and the record of who did: switch, roll back, history."""
 
 import contextlib
-import json
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 
 from envbuild.errors import InputError, StoreError
-from envbuild.store import present
-from envbuild.store.layout import Generation, Place
-from envbuild.tools import files
+from envbuild.store import journal, present
+from envbuild.store.journal import Change, Entry, Who
+from envbuild.store.layout import Generation, Place, Store
+from envbuild.tools import files, locks
 
-LOCK_TIMEOUT_S = 60.0
 ROLLBACK = "rollback"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Who:
-    """Who asks for a change.
-
-    Attributes:
-        user: Login name; with the one who called sudo: `root (anna)`.
-        host: Name of the machine.
-    """
-
-    user: str
-    host: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,14 +60,43 @@ def read(place: Place) -> tuple[Move, ...]:
     Raises:
         StoreError: A line is not one of ours.
     """
+    moves: list[Entry] = []
     try:
-        text = place.history.read_text(encoding="utf-8", errors="replace")
-    except FileNotFoundError:
-        return ()
+        moves.extend(_older(place))
+        for entry in journal.read(place.store):
+            if entry.change.environment == place.name:
+                if entry.change.what == journal.REMOVE:
+                    moves.clear()  # what follows is of another environment of that name
+                elif entry.change.moves:
+                    moves.append(entry)
     except OSError as error:
         raise unusable(place, error) from error
-    whole = text[: text.rfind("\n") + 1]
-    return tuple(_move(place, number, line) for number, line in enumerate(whole.splitlines(), 1))
+    return tuple(
+        Move(
+            number=number,
+            when=entry.when,
+            who=entry.who,
+            origin=entry.change.origin,
+            to=str(entry.change.to),
+            what=entry.change.what,
+        )
+        for number, entry in enumerate(moves, 1)
+    )
+
+
+def everything(store: Store) -> tuple[Entry, ...]:
+    """Return every change of a store, the oldest first.
+
+    Raises:
+        StoreError: A line is not one of ours, or cannot be read.
+    """
+    try:
+        places = map(store.place, present.names(store))
+        older = [entry for place in places for entry in _older(place)]
+        return (*sorted(older, key=lambda entry: entry.when), *journal.read(store))
+    except OSError as error:
+        message = f"{error.filename or store.root}: {error.strerror}"
+        raise StoreError(message) from error
 
 
 def find(place: Place, text: str) -> Generation:
@@ -112,7 +125,7 @@ def switch(place: Place, to: str, *, who: Who, now: datetime) -> Switched:
         InputError: There is no such generation.
         StoreError: It is incomplete, or the store cannot be changed.
     """
-    with locked(place, purpose=f"switch {place.name}"):
+    with locked(place, purpose=f"switch {place.name}", who=who):
         return move_current(find(place, to), what="switch", who=who, now=now)
 
 
@@ -125,7 +138,7 @@ def roll_back(place: Place, to: str | None, *, who: Who, now: datetime) -> Switc
         InputError: There is no earlier state, or it is gone.
         StoreError: It is incomplete, or the store cannot be changed.
     """
-    with locked(place, purpose=f"rollback {place.name}"):
+    with locked(place, purpose=f"rollback {place.name}", who=who):
         target = _state_before(place) if to is None else find(place, to)
         return move_current(target, what=ROLLBACK, who=who, now=now)
 
@@ -142,32 +155,26 @@ def move_current(to: Generation, *, what: str, who: Who, now: datetime) -> Switc
     if not present.complete(to):
         message = f"generation {to.identifier} of {place.name} is incomplete"
         raise StoreError(message, hint=f"envbuild create {place.name}")
-    origin = _origin(place)
+    origin = origin_of(place)
     if origin == to.identifier:
         return Switched(generation=to, origin=origin)
-    record = {
-        "when": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "who": who.user,
-        "host": who.host,
-        "from": origin,
-        "to": to.identifier,
-        "what": what,
-    }
+    change = Change(what=what, environment=place.name, origin=origin, to=to.identifier, moves=True)
     try:
-        before = _append(place.history, json.dumps(record))
-        try:
+        with journal.noted(place.store, change, who=who, now=now):
             files.swap_link(place.current, f"generations/{to.identifier}")
-        except OSError:
-            os.truncate(place.history, before)
-            raise
     except OSError as error:
         raise unusable(place, error) from error
     return Switched(generation=to, origin=origin)
 
 
 @contextlib.contextmanager
-def locked(place: Place, *, purpose: str, timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[int]:
+def locked(place: Place, *, purpose: str, who: Who) -> Iterator[int]:
     """Hold an existing environment's lock; yields its descriptor.
+
+    Args:
+        place: The environment.
+        purpose: The command that needs it.
+        who: Who asks, how long they wait, and how they are told for whom.
 
     Raises:
         InputError: The environment does not exist, or is gone by the time the lock is free.
@@ -176,7 +183,10 @@ def locked(place: Place, *, purpose: str, timeout_s: float = LOCK_TIMEOUT_S) -> 
     present.existing(place.store, place.name)
     with contextlib.ExitStack() as stack:
         try:
-            holding = files.exclusive(place.lock, timeout_s=timeout_s, purpose=purpose)
+            timeout_s = journal.PATIENCE_S if who.patience_s is None else who.patience_s
+            holding = locks.exclusive(
+                place.lock, timeout_s=timeout_s, purpose=purpose, told=who.told
+            )
             descriptor = stack.enter_context(holding)
         except OSError as error:
             raise unusable(place, error) from error
@@ -197,21 +207,14 @@ def unusable(place: Place, error: OSError) -> StoreError:
     return StoreError(message, hint=hint)
 
 
-def _move(place: Place, number: int, line: str) -> Move:
-    try:
-        record = json.loads(line)
-        user, host, when, to, what = (
-            str(record[key]) for key in ("who", "host", "when", "to", "what")
-        )
-        origin = record["from"]
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        message = f"{place.history}:{number}: not a line of a history"
-        raise StoreError(message, hint="remove that line") from error
-    who = Who(user=user, host=host)
-    return Move(number=number, when=when, who=who, origin=origin, to=to, what=what)
+def _older(place: Place) -> Iterator[Entry]:
+    """Yield what the environment's own file says, from before stores had a journal."""
+    for where, line in journal.lines(place.history):
+        record = journal.loads(where, line)
+        yield journal.entry_of({**record, "environment": place.name, "moves": True}, where)
 
 
-def _origin(place: Place) -> str | None:
+def origin_of(place: Place) -> str | None:
     """Return what is current; None also where the link leads elsewhere."""
     try:
         before = present.current(place)
@@ -232,7 +235,7 @@ def _state_before(place: Place) -> Generation:
                 states.pop()
         elif not states or states[-1] != move.to:
             states.append(move.to)
-    here = _origin(place)
+    here = origin_of(place)
     while states and states[-1] != here and here in states:
         states.pop()
     if states and states[-1] == here:
@@ -244,24 +247,4 @@ def _state_before(place: Place) -> Generation:
     if not present.complete(before):
         message = f"the state before, generation {before.identifier}, is gone"
         raise InputError(message, source=place.name, hint=present.whats_there(place))
-    return before
-
-
-def _append(path: Path, line: str) -> int:
-    """Append one line and make it last; what a crash left of another one is cut off.
-
-    Returns:
-        The file's size before, bytes.
-    """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    with os.fdopen(descriptor, "r+b") as file:
-        whole = file.read()
-        if not whole:
-            os.fchmod(file.fileno(), 0o644)  # whatever the umask of who made it
-        before = whole.rfind(b"\n") + 1
-        file.truncate(before)
-        file.seek(0, os.SEEK_END)
-        file.write(f"{line}\n".encode())
-        file.flush()
-        os.fsync(file.fileno())
     return before

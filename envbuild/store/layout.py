@@ -6,11 +6,13 @@
     STORE/envs/NAME/generations/ID/.envbuild/  manifest.json, environment.json, needs.json,
                                                order.json, files.json
     STORE/envs/NAME/current -> generations/ID  a relative link
-    STORE/envs/NAME/history.jsonl              who moved `current`, when, from, to
     STORE/envs/NAME/lock                       held while the environment changes
     STORE/envs/NAME/logs/ID.log                what the programs of a build printed
     STORE/by-name/NAME -> ../envs/NAME/current what conda, VS Code and Jupyter see
     STORE/cache/{pkgs,uv,metadata,host}        caches, hard-linked into generations
+    STORE/journal.jsonl                        who changed what, when, from, to
+    STORE/journal.lock                         held while a change happens
+    STORE/hosts/                               who uses what, of a store that hosts share
     STORE/ledger.sqlite                        what was hashed and has not changed since
     STORE/channels/                            local channels: host pythons, added archives
 """
@@ -78,6 +80,21 @@ class Store:
         return self.root / "ledger.sqlite"
 
     @property
+    def journal(self) -> Path:
+        """Who changed what, a JSON object a line."""
+        return self.root / "journal.jsonl"
+
+    @property
+    def journal_lock(self) -> Path:
+        """Held while a change of state happens and is written down."""
+        return self.root / "journal.lock"
+
+    @property
+    def hosts(self) -> Path:
+        """A file per use of a generation; only where several hosts share the store."""
+        return self.root / "hosts"
+
+    @property
     def channels(self) -> Path:
         """Local channels."""
         return self.root / "channels"
@@ -126,7 +143,7 @@ class Place:
 
     @property
     def history(self) -> Path:
-        """Who moved `current`, a JSON object a line."""
+        """Who moved `current`, as stores kept it before they had a journal."""
         return self.root / "history.jsonl"
 
     @property

@@ -32,14 +32,15 @@ from envbuild.tools import addresses, digests, rattler
 from envbuild.tools.conda_extract import extract
 from envbuild.tools.conda_tree import check_tree, entry_name
 from envbuild.tools.digests import Digests
-from envbuild.tools.files import exclusive, make_folder, remove_tree
+from envbuild.tools.files import make_folder, remove_tree
+from envbuild.tools.locks import exclusive
 
 if TYPE_CHECKING:
     from envbuild.tools.http import Session
 
 _THREADS = 6
 _FORMAT = 1
-_WAIT_S = 3600.0
+PATIENCE_S = 3600.0
 
 FirstDigest = Callable[[CondaPackage, str], None]
 """Told the SHA-256 of an archive whose record has only an md5; raises if it was another before.
@@ -73,6 +74,7 @@ def fetch(
     progress: Progress,
     first_digest: FirstDigest,
     session: "Session | None" = None,
+    patience_s: float = PATIENCE_S,
 ) -> tuple[Fetched, ...]:
     """Make sure that every package lies extracted in the cache, and return them in order.
 
@@ -86,10 +88,11 @@ def fetch(
         progress: Is told what arrives.
         first_digest: See `FirstDigest`.
         session: What fetches; by default one made from `access`.
+        patience_s: How long to wait for another process that fetches the same package.
 
     Raises:
         FetchError: An archive cannot be had, has another hash, or cannot be installed.
-        StoreError: There is no room.
+        StoreError: There is no room, or another process fetches for too long.
     """
     make_folder(cache)
     stoppable = _Stoppable(progress)
@@ -98,6 +101,7 @@ def fetch(
         network=_Network(packages, access, session),
         progress=stoppable,
         first_digest=first_digest,
+        patience_s=patience_s,
     )
     with concurrent.futures.ThreadPoolExecutor(_THREADS) as pool:
         # the largest first: their extraction is then not what everything waits for
@@ -193,6 +197,7 @@ class _Fetcher:
     network: _Network
     progress: Progress
     first_digest: FirstDigest
+    patience_s: float
 
     def fetch(self, package: CondaPackage) -> Fetched:
         """Find one package in the cache, or fetch, check and extract it."""
@@ -201,7 +206,10 @@ class _Fetcher:
         known = read_entry(folder)
         if known is None:
             with exclusive(
-                self.cache / ".locks" / name, timeout_s=_WAIT_S, purpose=f"fetching {name}"
+                self.cache / ".locks" / name,
+                timeout_s=self.patience_s,
+                purpose=f"fetching {name}",
+                told=self.progress.step,
             ):
                 known = read_entry(folder)  # another process may have been faster
                 if known is None:
@@ -297,11 +305,11 @@ def _keep(extracted: Path, folder: Path, found: Digests) -> None:
     new.rename(marker)
 
 
-def evict(package: CondaPackage, *, cache: Path) -> None:
+def evict(package: CondaPackage, *, cache: Path, patience_s: float = PATIENCE_S) -> None:
     """Take a package out of the cache: what is linked stays, the next fetch fetches it anew."""
     folder = cache / entry_name(package)
     with exclusive(
-        cache / ".locks" / folder.name, timeout_s=_WAIT_S, purpose=f"evicting {folder.name}"
+        cache / ".locks" / folder.name, timeout_s=patience_s, purpose=f"evicting {folder.name}"
     ):
         _marker(folder).unlink(missing_ok=True)
         if folder.exists():

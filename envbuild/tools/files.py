@@ -1,19 +1,12 @@
-"""Files, whole or not at all: atomic writes, link swaps, locks, removal."""
+"""Files, whole or not at all: atomic writes, link swaps, removal."""
 
 import contextlib
-import fcntl
 import hashlib
 import os
 import secrets
 import shutil
 import stat
-import time
-from collections.abc import Iterator
 from pathlib import Path
-
-from envbuild.errors import StoreError
-
-_POLL_S = 0.05
 
 
 def write_atomic(path: Path, text: str, *, mode: int = 0o644) -> None:
@@ -69,62 +62,6 @@ def make_folder(path: Path, *, mode: int = 0o755) -> None:
         with contextlib.suppress(FileExistsError):
             folder.mkdir()
             folder.chmod(mode)
-
-
-@contextlib.contextmanager
-def exclusive(path: Path, *, timeout_s: float, purpose: str) -> Iterator[int]:
-    """Hold an exclusive lock and yield its descriptor, which children may inherit.
-
-    The holder's host, pid and purpose stand in the file. The lock ends with the last process
-    that has the descriptor (flock(2)).
-
-    Raises:
-        StoreError: It was not free within `timeout_s`; the message names the holder.
-    """
-    deadline = time.monotonic() + timeout_s
-    descriptor = _open_and_take(path, deadline)
-    while not _is_at(descriptor, path):
-        os.close(descriptor)  # whoever held it removed the file: its lock keeps nobody out
-        descriptor = _open_and_take(path, deadline)
-    try:
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.uname().nodename} {os.getpid()} {purpose}\n".encode(), 0)
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def _open_and_take(path: Path, deadline: float) -> int:
-    make_folder(path.parent)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        _take(descriptor, path, deadline)
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return descriptor
-
-
-def _is_at(descriptor: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(descriptor), path.lstat())
-    except FileNotFoundError:
-        return False
-
-
-def _take(descriptor: int, path: Path, deadline: float) -> None:
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= deadline:
-                holder = os.pread(descriptor, 500, 0).decode(errors="replace").split(maxsplit=2)
-                host, pid, purpose = [*holder, "?", "?", "?"][:3]
-                message = f"{path} is held by process {pid} on {host} ({purpose.strip()})"
-                raise StoreError(message, hint="wait for it to end, then try again") from None
-            time.sleep(_POLL_S)
-        else:
-            return
 
 
 def remove_tree(path: Path) -> None:

@@ -14,7 +14,7 @@ from envbuild.packages import CondaPackage, PipPackage
 from envbuild.progress import Quiet
 from envbuild.store import verify
 from envbuild.store.create import Created, Host, Options, create
-from envbuild.store.history import Who
+from envbuild.store.journal import Who
 from envbuild.store.layout import Place, Store
 from envbuild.store.manifest import Inputs
 from envbuild.store.order import Order

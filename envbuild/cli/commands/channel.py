@@ -5,9 +5,11 @@ from pathlib import Path
 import click
 
 from envbuild.channel import added, host, local
-from envbuild.cli import options, output
+from envbuild.cli import moved, options, output, patience
 from envbuild.cli.context import Here
 from envbuild.cli.wish import wish
+from envbuild.store import journal
+from envbuild.store.journal import Change
 
 _ARCHIVE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -34,6 +36,7 @@ def command() -> None:
 )
 @click.argument("path", required=False)
 @options.json_option
+@patience.lock_timeout_option
 @click.pass_obj
 def add_python(here: Here, path: str | None, as_json: bool) -> None:  # noqa: FBT001
     """Pack an interpreter of this machine into the store.
@@ -43,7 +46,11 @@ def add_python(here: Here, path: str | None, as_json: bool) -> None:  # noqa: FB
     """
     found = host.choose("", wish(here, path, added=False))
     output.say(here, f"packing {found.path}, Python {found.version}")
-    python = added.add_python(found, here.store.channels)
+    who = moved.who(here)
+    patience_s = added.PATIENCE_S if who.patience_s is None else who.patience_s
+    python = added.add_python(found, here.store.channels, patience_s=patience_s)
+    change = Change(what="channel add-python", environment=None, to=f"{python.path}")
+    journal.note(here.store, change, who=who, now=here.now())
     if as_json:
         data = {"path": str(python.path), "python": python.version, "digest": python.archive_digest}
         output.print_json({**data, "archive": str(python.archive)})
@@ -54,6 +61,7 @@ def add_python(here: Here, path: str | None, as_json: bool) -> None:  # noqa: FB
 @command.command("add", examples="envbuild channel add ./zlib-1.3.1-h4ab18f5_1.conda")
 @click.argument("archives", metavar="FILE…", nargs=-1, required=True, type=_ARCHIVE)
 @options.json_option
+@patience.lock_timeout_option
 @click.pass_obj
 def add(here: Here, archives: tuple[Path, ...], as_json: bool) -> None:  # noqa: FBT001
     """Check conda archives and add them to the store's local channel.
@@ -61,7 +69,12 @@ def add(here: Here, archives: tuple[Path, ...], as_json: bool) -> None:  # noqa:
     The channel is a folder that any web server can serve; a recipe uses it by a name whose
     address stands in ENVBUILD_CHANNEL_MIRRORS (`local=http://127.0.0.1:8000`).
     """
-    taken = local.add(archives, here.store.channels)
+    who = moved.who(here)
+    patience_s = local.PATIENCE_S if who.patience_s is None else who.patience_s
+    taken = local.add(archives, here.store.channels, patience_s=patience_s)
+    for path in taken:
+        change = Change(what="channel add", environment=None, to=path.name)
+        journal.note(here.store, change, who=who, now=here.now())
     if as_json:
         output.print_json({"added": [str(path) for path in taken]})
     else:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from envbuild.cli import options
+from envbuild.cli import options, patience
 from envbuild.cli.context import Here
 from envbuild.store import noop
 from envbuild.store.layout import Generation
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     help="Where there is no lock: lock only what was uploaded before (2026-11-30, 14d).",
 )
 @options.json_option
+@patience.lock_timeout_option
 @click.pass_obj
 def command(
     here: Here,

@@ -2,10 +2,11 @@
 
 import click
 
-from envbuild.cli import confirm, options, output
+from envbuild.cli import confirm, moved, options, output, patience
 from envbuild.cli.context import Here
 from envbuild.store import collect, inventory, present
 from envbuild.store.collect import Collection
+from envbuild.tools import units
 
 
 @options.command(
@@ -27,25 +28,32 @@ from envbuild.store.collect import Collection
 @options.dry_run_option
 @options.yes_option
 @options.json_option
+@patience.lock_timeout_option
 @click.pass_obj
 def command(
     here: Here, name: str | None, *, keep: int, dry_run: bool, yes: bool, as_json: bool
 ) -> None:
     """Remove old generations, of one environment or of all.
 
-    The current generation, the newest N, pinned ones (`envbuild pin`) and those that a process
-    uses stay. What killed builds left goes.
+    The current generation, the newest N, pinned ones (`envbuild pin`) and those that a process or
+    another host uses, or an installed unit names, stay. What killed builds left goes.
     """
     names = present.names(here.store) if name is None else (name,)
     places = [present.existing(here.store, each) for each in names]
-    planned = collect.plan(places, keep=keep)
+    folders = units.folders(here.home)
+    planned = collect.plan(places, keep=keep, unit_folders=folders)
     going = [generation for part in planned for generation in part.going]
     freed = inventory.disk_bytes(going)
     if not as_json:
         _show(planned, freed)
     if going and not dry_run:
         confirm.ask(yes=yes, what=f"remove {len(going)} generations")
-        planned = tuple(collect.collect(part, keep=keep) for part in planned if part.going)
+        who, now = moved.who(here), here.now()
+        planned = tuple(
+            collect.collect(part, keep=keep, who=who, now=now, unit_folders=folders)
+            for part in planned
+            if part.going
+        )
     if as_json:
         output.print_json(
             {"dry_run": dry_run, "freed_bytes": freed, "environments": _data(planned)}

@@ -2,7 +2,7 @@
 
 import click
 
-from envbuild.cli import moved, options
+from envbuild.cli import moved, options, patience
 from envbuild.cli.context import Here
 from envbuild.store import history, present
 
@@ -17,6 +17,7 @@ from envbuild.store import history, present
 @options.environment_argument()
 @options.generation_argument(required=False)
 @options.json_option
+@patience.lock_timeout_option
 @click.pass_obj
 def command(here: Here, name: str, generation: str | None, *, as_json: bool) -> None:
     """Go back to the state before the current one; again, and it goes further back.

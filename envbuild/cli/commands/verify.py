@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from envbuild.cli import options, output, progress
+from envbuild.cli import options, output, patience, progress
 from envbuild.cli.context import Here
 from envbuild.findings import Findings, errors_of
 from envbuild.store import manifest, present, use, verify
@@ -36,6 +36,7 @@ _MOVED = "generation-moved"
 @options.dry_run_option
 @options.offline_option
 @options.json_option
+@patience.lock_timeout_option
 @click.pass_obj
 def command(
     here: Here,

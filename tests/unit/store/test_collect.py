@@ -11,7 +11,7 @@ from envbuild.errors import InputError, Refused, StoreError
 from envbuild.store import collect, history, inventory, present
 from envbuild.store.integrate import link_by_name, register
 from envbuild.store.layout import Generation, Place
-from envbuild.tools import files, processes
+from envbuild.tools import files, locks, processes
 
 _IDENTIFIERS = [f"{number}" * 16 for number in range(1, 6)]
 
@@ -77,10 +77,10 @@ def test_pinned_stays_until_it_is_unpinned(place: Place, proc: Path) -> None:
     assert collect.is_pinned(pinned)
     (planned,) = collect.plan([place], keep=0, proc=proc)
     assert _IDENTIFIERS[0] not in _identifiers(planned.old)
-    collect.unpin(place, "1111")
+    collect.unpin(place, "1111", who=made.WHO, now=made.NOW)
     (planned,) = collect.plan([place], keep=0, proc=proc)
     assert _IDENTIFIERS[0] in _identifiers(planned.old)
-    collect.unpin(place, "1111")
+    collect.unpin(place, "1111", who=made.WHO, now=made.NOW)
     with pytest.raises(InputError):
         collect.pin(place, "beef", who=made.WHO, now=made.NOW)
 
@@ -115,7 +115,7 @@ def test_collecting_removes_what_was_announced_and_may_still_go(place: Place, pr
     (planned,) = collect.plan([place], keep=1, proc=proc)
     collect.pin(place, _IDENTIFIERS[1], who=made.WHO, now=made.NOW)
     made.make(place, "9" * 16)
-    done = collect.collect(planned, keep=1, proc=proc)
+    done = collect.collect(planned, keep=1, who=made.WHO, now=made.NOW, proc=proc)
     assert _identifiers(done.old) == [_IDENTIFIERS[0], *_IDENTIFIERS[2:4]]
     left = [_IDENTIFIERS[1], _IDENTIFIERS[4], "9" * 16]
     assert _identifiers(present.generations(place)) == left
@@ -128,7 +128,7 @@ def test_what_a_killed_build_left_goes_unless_it_is_used(place: Place, proc: Pat
     (planned,) = collect.plan([place], keep=9, proc=proc)
     assert _identifiers(planned.rubbish) == ["a" * 16]
     assert planned.kept[-1].reason == "incomplete, used by 9 (name)"
-    collect.collect(planned, keep=9, proc=proc)
+    collect.collect(planned, keep=9, who=made.WHO, now=made.NOW, proc=proc)
     assert _identifiers(present.incomplete(place)) == ["b" * 16]
 
 
@@ -153,7 +153,7 @@ def test_links_out_of_the_store_are_not_followed(place: Place, proc: Path, tmp_p
     (place.generation(_IDENTIFIERS[0]).prefix / "lib/link").symlink_to(outside)
     (place.generations / ("a" * 16)).symlink_to(outside)
     (planned,) = collect.plan([place], keep=1, proc=proc)
-    collect.collect(planned, keep=1, proc=proc)
+    collect.collect(planned, keep=1, who=made.WHO, now=made.NOW, proc=proc)
     assert (outside / "precious").read_text() == "x"
     assert (place.generations / ("a" * 16)).is_symlink()
 
@@ -180,7 +180,7 @@ def test_remove_takes_everything_that_is_ours(place: Place, proc: Path, tmp_path
     link_by_name(place)
     register(place, home=home)
     made.incomplete(place, "a" * 16)
-    done = collect.remove(place, home=home, proc=proc)
+    done = collect.remove(place, home=home, who=made.WHO, now=made.NOW, proc=proc)
     assert len(done.generations) == 6
     assert not place.root.exists()
     assert not place.by_name.is_symlink()
@@ -193,7 +193,13 @@ def test_remove_through_a_link_to_the_store(place: Place, proc: Path, tmp_path: 
     link_by_name(place)
     register(place, home=home)
     (tmp_path / "alias").symlink_to(tmp_path)
-    collect.remove(made.place_in(tmp_path / "alias" / ".." / tmp_path.name), home=home, proc=proc)
+    collect.remove(
+        made.place_in(tmp_path / "alias" / ".." / tmp_path.name),
+        home=home,
+        who=made.WHO,
+        now=made.NOW,
+        proc=proc,
+    )
     assert not place.root.exists()
     assert not place.by_name.is_symlink()
     assert (home / ".conda/environments.txt").read_text() == ""
@@ -205,13 +211,13 @@ def test_logs_go_with_their_generation(place: Place, proc: Path, tmp_path: Path)
         (place.logs / f"{identifier}.log").write_text("")
     collect.discard(place.generation(_IDENTIFIERS[0]))
     assert [path.name for path in place.logs.iterdir()] == [f"{'9' * 16}.log"]
-    assert collect.remove(place, home=tmp_path, proc=proc).left == ()
+    assert collect.remove(place, home=tmp_path, who=made.WHO, now=made.NOW, proc=proc).left == ()
 
 
 def test_remove_leaves_what_is_not_ours(place: Place, proc: Path, tmp_path: Path) -> None:
     (place.root / "notes.txt").write_text("mine")
     (place.generations / "not-a-generation").mkdir()
-    done = collect.remove(place, home=tmp_path, proc=proc)
+    done = collect.remove(place, home=tmp_path, who=made.WHO, now=made.NOW, proc=proc)
     assert done.left == (place.generations, place.root / "notes.txt")
     assert (place.root / "notes.txt").read_text() == "mine"
 
@@ -219,7 +225,7 @@ def test_remove_leaves_what_is_not_ours(place: Place, proc: Path, tmp_path: Path
 def test_remove_is_refused_while_a_process_runs(place: Place, proc: Path, tmp_path: Path) -> None:
     _process(proc, 42, exe=f"{place.generation(_IDENTIFIERS[2]).prefix}/bin/hello")
     with pytest.raises(Refused, match=r"used by 42 \(name\)"):
-        collect.remove(place, home=tmp_path, proc=proc)
+        collect.remove(place, home=tmp_path, who=made.WHO, now=made.NOW, proc=proc)
     assert len(present.generations(place)) == 5
 
 
@@ -230,23 +236,23 @@ def test_remove_never_follows_a_link_out_of_the_store(
     place.root.rename(elsewhere)
     place.root.symlink_to(elsewhere)
     with pytest.raises(StoreError, match="leads out of the store"):
-        collect.remove(place, home=tmp_path, proc=proc)
+        collect.remove(place, home=tmp_path, who=made.WHO, now=made.NOW, proc=proc)
     assert (elsewhere / "generations" / _IDENTIFIERS[0]).is_dir()
 
 
 def test_a_link_by_name_that_is_not_ours_stays(place: Place, proc: Path, tmp_path: Path) -> None:
     place.by_name.parent.mkdir()
     place.by_name.symlink_to("/somewhere/else")
-    collect.remove(place, home=tmp_path, proc=proc)
+    collect.remove(place, home=tmp_path, who=made.WHO, now=made.NOW, proc=proc)
     assert place.by_name.is_symlink()
 
 
 def test_who_waits_for_the_lock_of_a_removed_environment_is_told(
     place: Place, proc: Path, tmp_path: Path
 ) -> None:
-    collect.remove(place, home=tmp_path, proc=proc)
+    collect.remove(place, home=tmp_path, who=made.WHO, now=made.NOW, proc=proc)
     with pytest.raises(InputError, match="no environment"):
-        collect.remove(place, home=tmp_path, proc=proc)
+        collect.remove(place, home=tmp_path, who=made.WHO, now=made.NOW, proc=proc)
 
 
 def test_a_lock_whose_file_was_removed_keeps_nobody_out(place: Place) -> None:
@@ -255,17 +261,17 @@ def test_a_lock_whose_file_was_removed_keeps_nobody_out(place: Place) -> None:
 
     def wait() -> None:
         try:
-            with history.locked(place, purpose="switch demo", timeout_s=20):
+            with history.locked(place, purpose="switch demo", who=made.WHO):
                 waiter.append(None)
         except InputError as error:
             waiter.append(error)
 
-    with files.exclusive(place.lock, timeout_s=1, purpose="remove demo"):
+    with locks.exclusive(place.lock, timeout_s=1, purpose="remove demo"):
         thread = threading.Thread(target=wait)
         thread.start()
         time.sleep(0.2)
         place.lock.unlink()
-        with files.exclusive(place.lock, timeout_s=1, purpose="create demo"):
+        with locks.exclusive(place.lock, timeout_s=1, purpose="create demo"):
             pass
         files.remove_tree(place.root)
     thread.join(20)

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import generations as made
@@ -7,7 +8,7 @@ import pytest
 from envbuild.errors import InputError, StoreError, UsageProblem
 from envbuild.store import history, present
 from envbuild.store.layout import Place
-from envbuild.tools import files
+from envbuild.tools import files, locks
 
 
 @pytest.fixture
@@ -48,9 +49,9 @@ def test_switch_moves_a_relative_link_and_writes_who_and_when(place: Place) -> N
 
 
 def test_current_already_is_nothing_to_do(place: Place) -> None:
-    before = place.history.read_bytes()
+    before = place.store.journal.read_bytes()
     assert not _switch(place, made.THIRD).moved
-    assert place.history.read_bytes() == before
+    assert place.store.journal.read_bytes() == before
 
 
 @pytest.mark.parametrize("text", [made.SECOND, "2222", "2"])
@@ -123,7 +124,7 @@ def test_the_state_before_may_be_gone(place: Place) -> None:
 
 def test_a_move_that_was_not_written_down_is_undone_too(place: Place) -> None:
     files.swap_link(place.current, f"generations/{made.FIRST}")
-    place.history.write_text("")
+    place.store.journal.write_text("")
     with pytest.raises(InputError, match="no earlier state"):
         _roll_back(place)
 
@@ -134,20 +135,20 @@ def test_a_move_written_down_but_not_made_is_no_state(place: Place) -> None:
 
 
 def test_a_line_cut_off_by_a_crash_is_left_out_and_overwritten(place: Place) -> None:
-    with place.history.open("a") as file:
+    with place.store.journal.open("a") as file:
         file.write('{"when": "2026')
     assert len(history.read(place)) == 3
     _switch(place, made.FIRST)
-    lines = place.history.read_text().splitlines()
+    lines = place.store.journal.read_text().splitlines()
     assert [json.loads(line)["to"] for line in lines][-1] == made.FIRST
     assert len(lines) == 4
 
 
 @pytest.mark.parametrize("line", ["nonsense", "[]", "{}", '{"when": 1}', '"text"'])
 def test_a_damaged_line_is_named(place: Place, line: str) -> None:
-    with place.history.open("a") as file:
+    with place.store.journal.open("a") as file:
         file.write(f"{line}\n")
-    with pytest.raises(StoreError, match=r"history\.jsonl:4"):
+    with pytest.raises(StoreError, match=r"journal\.jsonl:4"):
         history.read(place)
 
 
@@ -170,7 +171,7 @@ def test_a_folder_in_the_place_of_the_link_is_left_alone(place: Place) -> None:
 def test_the_history_keeps_no_move_that_failed(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = place.history.read_bytes()
+    before = place.store.journal.read_bytes()
 
     def fail(link: Path, to: str) -> None:
         raise OSError(28, "No space left on device", str(link), None, to)
@@ -178,15 +179,15 @@ def test_the_history_keeps_no_move_that_failed(
     monkeypatch.setattr(files, "swap_link", fail)
     with pytest.raises(StoreError, match="No space left"):
         _switch(place, made.FIRST)
-    assert place.history.read_bytes() == before
+    assert place.store.journal.read_bytes() == before
     assert _current(place) == made.THIRD
 
 
 def test_a_lock_that_is_held_names_its_holder(place: Place) -> None:
     with (
-        files.exclusive(place.lock, timeout_s=1, purpose="create demo"),
+        locks.exclusive(place.lock, timeout_s=1, purpose="create demo"),
         pytest.raises(StoreError, match="create demo"),
-        history.locked(place, purpose="switch demo", timeout_s=0.1),
+        history.locked(place, purpose="switch demo", who=replace(made.WHO, patience_s=0.1)),
     ):
         pytest.fail("two held one lock")
 
