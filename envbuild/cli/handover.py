@@ -1,6 +1,8 @@
 """What a program that replaces this process gets."""
 
+from envbuild.cli import output
 from envbuild.cli.context import Here
+from envbuild.store.use import Activation
 
 
 def environment(here: Here) -> dict[str, str]:
@@ -19,3 +21,12 @@ def environment(here: Here) -> dict[str, str]:
         if b"LC_CTYPE=C.UTF-8" not in given:
             del result["LC_CTYPE"]
     return result
+
+
+def warn(here: Here, activation: Activation) -> None:
+    """Say so where other hosts cannot be told that this one uses a generation."""
+    if not activation.said:
+        hosts = activation.generation.place.store.hosts
+        output.say(
+            here, f"warning: {hosts} cannot be written: other hosts may remove what is used here"
+        )

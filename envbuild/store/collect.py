@@ -3,7 +3,7 @@
 import contextlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -124,16 +124,55 @@ def collect(
             old=tuple(old for old in again.old if old.identifier in announced),
             rubbish=tuple(part for part in again.rubbish if part.identifier in announced),
         )
-        for generation in done.old:
-            change = Change(what="gc", environment=place.name, origin=generation.identifier)
-            try:
-                with journal.noted(place.store, change, who=who, now=now):
-                    generation.manifest.unlink(missing_ok=True)
-            except OSError as error:
-                raise unusable(place, error) from error
-        for generation in done.going:
-            discard(generation)
+        with _hidden(place, done.old):
+            used = uses.uses(done.going, proc=proc, unit_folders=unit_folders)
+            done = _without(done, used)
+            for generation in done.old:
+                change = Change(what="gc", environment=place.name, origin=generation.identifier)
+                journal.note(place.store, change, who=who, now=now)
+                discard(generation)
+            for generation in done.rubbish:
+                discard(generation)
     return done
+
+
+@contextlib.contextmanager
+def _hidden(place: Place, generations: Sequence[Generation]) -> Iterator[None]:
+    """Hide manifests, so that no `run` takes one of these generations; then show those left.
+
+    Raises:
+        StoreError: They cannot be changed.
+    """
+    try:
+        try:
+            for generation in generations:
+                generation.manifest.rename(_aside(generation))
+            yield
+        finally:
+            for generation in generations:
+                with contextlib.suppress(FileNotFoundError):
+                    _aside(generation).rename(generation.manifest)
+    except OSError as error:
+        raise unusable(place, error) from error
+
+
+def _aside(generation: Generation) -> Path:
+    return generation.own / ".manifest.going"
+
+
+def _without(planned: Collection, used: Mapping[Generation, str]) -> Collection:
+    """Return a plan without what is used by now."""
+    late = tuple(
+        Kept(generation=generation, reason=used[generation])
+        for generation in planned.going
+        if used[generation]
+    )
+    return Collection(
+        place=planned.place,
+        kept=(*planned.kept, *late),
+        old=tuple(old for old in planned.old if not used[old]),
+        rubbish=tuple(part for part in planned.rubbish if not used[part]),
+    )
 
 
 def discard(generation: Generation) -> None:
@@ -144,6 +183,7 @@ def discard(generation: Generation) -> None:
     """
     try:
         generation.manifest.unlink(missing_ok=True)
+        _aside(generation).unlink(missing_ok=True)
         files.remove_tree(generation.prefix)
         (generation.place.logs / f"{generation.identifier}.log").unlink(missing_ok=True)
     except NotADirectoryError:
@@ -231,16 +271,19 @@ def remove(
         raise StoreError(message, hint="remove the link by hand")
     with locked(place, purpose=f"remove {place.name}", who=who):
         parts = (*present.generations(place), *present.incomplete(place))
-        _refuse_used(place, uses.uses(parts, proc=proc, unit_folders=units.folders(home)))
+        folders = units.folders(home)
+        _refuse_used(place, uses.uses(parts, proc=proc, unit_folders=folders))
         change = Change(what=journal.REMOVE, environment=place.name, origin=origin_of(place))
         try:
-            with journal.noted(place.store, change, who=who, now=now):
-                place.history.unlink(missing_ok=True)
-                place.current.unlink(missing_ok=True)
-            integrate.unregister(place, home=home)
-            _unlink_by_name(place)
-            for part in parts:
-                discard(part)
+            with _hidden(place, present.generations(place)):
+                _refuse_used(place, uses.uses(parts, proc=proc, unit_folders=folders))
+                with journal.noted(place.store, change, who=who, now=now):
+                    place.history.unlink(missing_ok=True)
+                    place.current.unlink(missing_ok=True)
+                integrate.unregister(place, home=home)
+                _unlink_by_name(place)
+                for part in parts:
+                    discard(part)
             return Removed(generations=tuple(part.identifier for part in parts), left=_clear(place))
         except OSError as error:
             raise unusable(place, error) from error

@@ -4,14 +4,15 @@ Nothing is computed here: `environment.json` says what creation found out.
 """
 
 import errno
+import mmap
 import os
 import signal
 import stat
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from envbuild.errors import CommandNotFound, InputError, NotExecutable, StoreError
-from envbuild.store import present
+from envbuild.store import leases, present
 from envbuild.store.environment import Environment, loads
 from envbuild.store.layout import Generation, Place
 
@@ -20,10 +21,19 @@ _SHELL = "/bin/sh"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Activation:
-    """A generation and what it sets."""
+    """A generation and what it sets.
+
+    Attributes:
+        generation: The generation.
+        environment: What it sets.
+        mapped: What shows in proc(5) that this process uses it, as long as it is referred to.
+        said: Whether other hosts could be told, where they share the store.
+    """
 
     generation: Generation
     environment: Environment
+    mapped: mmap.mmap | None = field(default=None, compare=False)
+    said: bool = True
 
 
 def chosen(place: Place, wanted: str | None) -> Generation:
@@ -43,6 +53,38 @@ def chosen(place: Place, wanted: str | None) -> Generation:
         message = f"generation {generation.identifier}, current of {place.name}, is gone"
         raise StoreError(message, hint=present.whats_there(place))
     return generation
+
+
+def held(place: Place, wanted: str | None) -> Activation:
+    """Return what the generation to use sets; from then on nobody removes it.
+
+    Who removes one hides its manifest first, then looks for processes (`collect`). So this
+    process first shows that it uses the generation, then looks for the manifest.
+
+    Raises:
+        InputError: There is none, or no current one.
+        StoreError: It is incomplete, gone, or not where it was made.
+    """
+    while True:
+        generation = chosen(place, wanted)
+        try:
+            mapped = _mapped(generation)
+            said = leases.hold(generation, os.getpid())
+            activation = read(generation)
+        except StoreError:
+            if wanted is None and present.current(place) != generation:
+                continue  # another one became current, and this one was removed
+            raise
+        if present.complete(generation):
+            return replace(activation, mapped=mapped, said=said)
+
+
+def _mapped(generation: Generation) -> mmap.mmap | None:
+    try:
+        with open(generation.environment, "rb") as file:  # noqa: PTH123 - start-up time
+            return mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+    except (OSError, ValueError):
+        return None  # `read` says why
 
 
 def read(generation: Generation) -> Activation:

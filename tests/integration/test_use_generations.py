@@ -158,7 +158,7 @@ def test_verify_answers_with_its_exit_code(place: Place) -> None:
     code, out, err = _envbuild(place, "verify", "demo")
     assert code == 1
     assert "[file-changed]" in out
-    assert "envbuild create demo --reinstall" in err
+    assert "envbuild verify demo --repair" in err
     assert _envbuild(place, "verify", "demo", "--generation", made.FIRST)[0] == 0
 
 

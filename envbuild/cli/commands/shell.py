@@ -32,7 +32,8 @@ def command(here: Here, name: str, generation: str | None) -> None:
     It is $SHELL, else the first of bash, zsh and sh that is there. bash and zsh read the user's
     own start files first and show the environment's name in the prompt.
     """
-    activation = use.read(use.chosen(present.existing(here.store, name), generation))
+    activation = use.held(present.existing(here.store, name), generation)
+    handover.warn(here, activation)
     given = handover.environment(here)
     outer = given.get(shells.INSIDE)
     if outer:
