@@ -19,6 +19,10 @@ _ALLOW = {
     "(unless with `--frozen`, which does not look).",
     "creating": "In `envbuild create`:",
 }
+_NEVER = {
+    "allow-expired": "It is about `allow` itself, and cannot be let through.",
+    "in-both-halves": "It cannot be let through: the result would be broken.",
+}
 _NOT_ALLOWED = "`{}` takes no notice of a recipe's `allow`: it tells what is on disk."
 _ENTRY = """```yaml
 allow:
@@ -92,12 +96,19 @@ def with_tables(markdown: str, pages: Iterable[FindingPage]) -> str:
 def with_allow(markdown: str, page: FindingPage) -> str:
     """Say at a page's end how the finding is let through, or that it cannot be."""
     lines = ["## How to allow it", ""]
+    if page.code in _NEVER:
+        return _completed(markdown, page, [*lines, _NEVER[page.code]])
     lines += [_ALLOW[stage] for stage in page.stages if stage in _ALLOW]
     if any(stage in _ALLOW for stage in page.stages):
         lines += ["", _ENTRY.format(code=page.code), ""]
     lines += [
         _NOT_ALLOWED.format(command) for stage, command in _COMMANDS.items() if stage in page.stages
     ]
+    return _completed(markdown, page, lines)
+
+
+def _completed(markdown: str, page: FindingPage, lines: list[str]) -> str:
+    """Put severity and stage below a page's title, and lines at its end."""
     severity = f"**{page.severity[0].upper()}{page.severity[1:]}**, "
     stages = " and ".join(
         f"[{STAGES[stage].rstrip('?').lower()}](index.md)" for stage in page.stages

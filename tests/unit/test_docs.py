@@ -21,6 +21,7 @@ _ROOT = Path(__file__).parents[2]
 _PACKAGE = Path(envbuild.__file__).parent
 _SOURCES = {path: path.read_text() for path in _PACKAGE.rglob("*.py")}
 _FINDINGS = _ROOT / "docs/findings"
+_IN_A_MESSAGE = re.compile(r" \[([a-z]+(?:-[a-z]+)+)\]\"")
 _MADE = {"docs/recipe-keys.md", "docs/changelog.md", *(f"docs/commands/{x}.md" for x in HELP)}
 _CODE = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _BUILT_IN_PARTS = {"ENVBUILD_", "ENVBUILD_OLD_", "ENVBUILD_COMPLETE", "ENVBUILD_SHELL"}
@@ -129,6 +130,7 @@ def test_every_finding_is_described() -> None:
         for code in _codes(node)
         if isinstance(code, str) and _CODE.fullmatch(code)
     }
+    codes |= {code for text in _SOURCES.values() for code in _IN_A_MESSAGE.findall(text)}
     assert codes
     missing = sorted(f"docs/findings/{code}.md" for code in codes - _documented())
     assert missing == [], "one page a code: write it by the model of docs/findings/weak-hash.md"
@@ -150,7 +152,8 @@ def test_no_finding_is_described_that_is_not_there() -> None:
     whole = "\n".join(_SOURCES.values())
     for code in _documented():
         part = code.removeprefix("lock-")
-        assert any(f'"{name}"' in whole for name in (code, part, part.replace("-", "_"))), code
+        names = (f'"{name}"' for name in (code, part, part.replace("-", "_")))
+        assert any(name in whole for name in (*names, f"[{code}]")), code
 
 
 @pytest.mark.parametrize(
