@@ -113,9 +113,8 @@ def _options(
             continue
         names, text = record
         told = text.partition("[env")[0].strip().replace("|", "\\|")
-        shown = names.replace("|", "\\|")
         variable = _variable(option, variables)
-        yield f"| `{shown}` | {f'`{variable}`' if variable else ''} | {told} |"
+        yield f"| `{names}` | {f'`{variable}`' if variable else ''} | {told} |"
     yield ""
 
 

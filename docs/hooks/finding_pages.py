@@ -31,7 +31,13 @@ allow:
     until: 2027-03-31       # the last day on which it is let through (UTC)
     where: …                # optional: only this place, as the finding names it
 ```"""
-_COMMANDS = {"status": "envbuild status", "verifying": "envbuild verify"}
+_COMMANDS = {
+    "locking": "envbuild lock",
+    "answers": "envbuild lock --check",
+    "creating": "envbuild create",
+    "status": "envbuild status",
+    "verifying": "envbuild verify",
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -101,17 +107,13 @@ def with_allow(markdown: str, page: FindingPage) -> str:
     lines += [_ALLOW[stage] for stage in page.stages if stage in _ALLOW]
     if any(stage in _ALLOW for stage in page.stages):
         lines += ["", _ENTRY.format(code=page.code), ""]
-    lines += [
-        _NOT_ALLOWED.format(command) for stage, command in _COMMANDS.items() if stage in page.stages
-    ]
+    lines += [_NOT_ALLOWED.format(_COMMANDS[stage]) for stage in page.stages if stage not in _ALLOW]
     return _completed(markdown, page, lines)
 
 
 def _completed(markdown: str, page: FindingPage, lines: list[str]) -> str:
     """Put severity and stage below a page's title, and lines at its end."""
-    severity = f"**{page.severity[0].upper()}{page.severity[1:]}**, "
-    stages = " and ".join(
-        f"[{STAGES[stage].rstrip('?').lower()}](index.md)" for stage in page.stages
-    )
+    severity = f"**{page.severity[0].upper()}{page.severity[1:]}**"
+    commands = " and ".join(f"`{_COMMANDS[stage]}`" for stage in page.stages)
     title, _, rest = markdown.lstrip().partition("\n")
-    return f"{title}\n\n{severity}{stages}.\n{rest}\n" + "\n".join(lines) + "\n"
+    return f"{title}\n\n{severity}, from {commands}.\n{rest}\n" + "\n".join(lines) + "\n"
