@@ -6,7 +6,7 @@ exit  class                                                        means
 0     (none)                                                       done, or checked and fine
 1     (findings), `Refused`                                        checked and the answer is no
 2     click's usage errors, `UsageProblem`                         the command line is wrong
-3     `InputError` (`RecipeError`, `LockError`)                    a file we were given is wrong
+3     `InputError` (`RecipeError`, `LockError`, `FactsError`)      a file we were given is wrong
 4     `NoSolution`                                                 the solvers say it cannot be done
 5     `ToolError` (`ToolMissing`, `ToolFailed`, `ToolTimedOut`)    an outside program failed
 6     `StoreError`                                                 the store is locked or damaged
@@ -88,6 +88,10 @@ class RecipeError(InputError):
 
 class LockError(InputError):
     """A lock file is missing, damaged or not one of ours."""
+
+
+class FactsError(InputError):
+    """A table of facts is wrong, or contradicts another."""
 
 
 class NoSolution(EnvbuildError):

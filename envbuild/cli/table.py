@@ -29,6 +29,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "remove": "Remove an environment with all its generations.",
     },
     "More": {
+        "facts": "Show what is known of drivers, CUDA, cards and frameworks, with sources.",
         "inspect": "Show what binaries hold: compilers, GPU code, needed libraries, glibc.",
         "channel": "Manage local channels: host Pythons and added archives.",
         "completion": "Print the completion script of a shell.",

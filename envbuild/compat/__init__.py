@@ -1,0 +1,1 @@
+"""What goes together: facts with their sources, and the rules over them."""

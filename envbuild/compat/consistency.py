@@ -1,0 +1,92 @@
+"""Holding the tables of facts against themselves: what contradicts itself is not believed."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date
+from itertools import pairwise
+from typing import TypeVar
+
+from envbuild.compat.model import Facts, Row
+from envbuild.errors import FactsError
+
+T = TypeVar("T")
+Numbers = tuple[int, ...]
+_CODE = re.compile(r"(?:sm|compute)_[1-9][0-9]{1,2}[af]?")
+_VERSION = re.compile(r"[0-9]+(?:\.[0-9]+)*")
+
+
+def numbers(version: str) -> Numbers:
+    """Return a version of numbers and dots, for comparing.
+
+    Raises:
+        ValueError: It is none.
+    """
+    if not _VERSION.fullmatch(version):
+        message = f"{version!r} is not a version of numbers and dots"
+        raise ValueError(message)
+    return tuple(map(int, version.split(".")))
+
+
+def check(facts: Facts) -> None:
+    """Raise where tables contradict themselves.
+
+    Minimum drivers do not fall as CUDA rises, nor what a driver branch runs, nor the newest
+    compiler that nvcc takes; what a row names in another table is there.
+
+    Raises:
+        FactsError: They do.
+    """
+    for row in facts.rows():
+        _each(row, _day, row.read)
+    toolkits = sorted(facts.toolkits, key=lambda row: _each(row, numbers, row.version))
+    _never_falls([(row, row.driver) for row in toolkits], "minimum driver")
+    _never_falls([(row, row.minor_driver) for row in toolkits], "floor within its major version")
+    for row in toolkits:
+        if row.driver and row.minor_driver and numbers(row.driver) < numbers(row.minor_driver):
+            _refuse(row, "its minimum driver is older than the floor of its major version")
+    branches = sorted(facts.branches, key=lambda row: row.branch)
+    _never_falls([(row, row.cuda) for row in branches], "newest CUDA")
+    nvccs = sorted(facts.nvccs, key=lambda row: _each(row, numbers, row.cuda))
+    _never_falls([(row, str(row.gcc_max)) for row in nvccs], "newest GCC")
+    _check_names(facts)
+
+
+def _check_names(facts: Facts) -> None:
+    capabilities = {row.capability for row in facts.architectures}
+    for gpu in facts.gpus:
+        if gpu.capability not in capabilities:
+            _refuse(gpu, f"no architecture has the compute capability {gpu.capability}")
+    releases = {row.version.rpartition(".")[0] for row in facts.toolkits}
+    for build in facts.builds:
+        for code in (*build.codes, *build.all_codes):
+            if not _CODE.fullmatch(code):
+                _refuse(build, f"{code!r} is no target such as sm_90a or compute_90")
+        if build.cuda and ".".join(build.cuda.split(".")[:2]) not in releases:
+            _refuse(build, f"there is no toolkit of CUDA {build.cuda}")
+
+
+def _never_falls(values: Iterable[tuple[Row, str | None]], what: str) -> None:
+    known: Sequence[tuple[Row, Numbers]] = [
+        (row, _each(row, numbers, value)) for row, value in values if value is not None
+    ]
+    for (earlier, low), (later, high) in pairwise(known):
+        if high < low:
+            _refuse(later, f"its {what} is older than that of {earlier.name}")
+
+
+def _each(row: Row, read: Callable[[str], T], text: str) -> T:
+    try:
+        return read(text)
+    except ValueError as error:
+        _refuse(row, str(error))
+        raise
+
+
+def _day(text: str) -> date:
+    return date.fromisoformat(text)
+
+
+def _refuse(row: Row, why: str) -> None:
+    source = row.site or "the facts that ship"
+    message = f"{source}: {row.name}: {why}"
+    raise FactsError(message, source=source)
