@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import command_pages
 import error_pages
 import finding_pages
@@ -14,6 +15,8 @@ from pydantic import BaseModel
 
 import envbuild
 from envbuild import errors
+from envbuild.cli.main import commands
+from envbuild.cli.options import EVERYWHERE
 from envbuild.cli.table import HELP
 from envbuild.recipe.service import Part
 
@@ -22,6 +25,11 @@ _PACKAGE = Path(envbuild.__file__).parent
 _SOURCES = {path: path.read_text() for path in _PACKAGE.rglob("*.py")}
 _FINDINGS = _ROOT / "docs/findings"
 _IN_A_MESSAGE = re.compile(r" \[([a-z]+(?:-[a-z]+)+)\]\"")
+_PAGES = [
+    "README.md",
+    "CONTRIBUTING.md",
+    *sorted(path.relative_to(_ROOT).as_posix() for path in _ROOT.glob("docs/**/*.md")),
+]
 _MADE = {"docs/recipe-keys.md", "docs/changelog.md", *(f"docs/commands/{x}.md" for x in HELP)}
 _CODE = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _BUILT_IN_PARTS = {"ENVBUILD_", "ENVBUILD_OLD_", "ENVBUILD_COMPLETE", "ENVBUILD_SHELL"}
@@ -93,6 +101,37 @@ def test_every_command_has_a_page() -> None:
         assert f"(commands/{name}.md)" in command_pages.tables()
 
 
+def _typed(text: str) -> Iterator[str]:
+    """Give every command line of ours in a page's code, up to where another program's begins."""
+    blocks = re.findall(r"^```\w*\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    code = [line for block in blocks for line in block.splitlines()]
+    code += re.findall(
+        r"`([^`\n]+)`", re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
+    )
+    for line in code:
+        for found in re.finditer(r"(?:^|[\s(\"])envbuild ([a-z][^|&;#`)]*)", line):
+            yield found[1].partition(" -- ")[0]
+
+
+@pytest.mark.parametrize("name", _PAGES)
+def test_command_lines_are_ones_that_can_be_typed(name: str) -> None:
+    whole = click.Context(commands, info_name="envbuild")
+    for line in _typed(_document(name)):
+        words = line.split()
+        command = commands.get_command(whole, words[0])
+        assert command is not None, f"{name}: envbuild {line}"
+        if isinstance(command, click.Group) and len(words) > 1 and words[1].isascii():
+            below = command.get_command(click.Context(command), words[1])
+            command = command if words[1].startswith(("-", "…")) else below
+            assert command is not None, f"{name}: envbuild {line}"
+        options = {opt for one in command.params for opt in (*one.opts, *one.secondary_opts)}
+        options |= {opt for one in EVERYWHERE for opt in one.opts} | {"--help", "-h"}
+        told = {
+            word.partition("=")[0].rstrip(".,:") for word in words if re.match(r"--?[a-z]", word)
+        }
+        assert told - options == set(), f"{name}: envbuild {line}"
+
+
 def test_every_error_has_a_page() -> None:
     pages = {page.code: page for page in error_pages.read(_ROOT / "docs/errors")}
     kinds = {
@@ -156,14 +195,7 @@ def test_no_finding_is_described_that_is_not_there() -> None:
         assert any(name in whole for name in (*names, f"[{code}]")), code
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "README.md",
-        "CONTRIBUTING.md",
-        *(f"{path.relative_to(_ROOT)}" for path in _ROOT.glob("docs/**/*.md")),
-    ],
-)
+@pytest.mark.parametrize("name", _PAGES)
 def test_links_lead_somewhere(name: str) -> None:
     text = _document(name)
     folder = (_ROOT / name).parent
