@@ -11,6 +11,7 @@ import error_pages
 import finding_pages
 import pytest
 import recipe_page
+import yaml
 from pydantic import BaseModel
 
 import envbuild
@@ -18,6 +19,7 @@ from envbuild import errors
 from envbuild.cli.main import commands
 from envbuild.cli.options import EVERYWHERE
 from envbuild.cli.table import HELP
+from envbuild.recipe.load import loads
 from envbuild.recipe.service import Part
 
 _ROOT = Path(__file__).parents[2]
@@ -193,6 +195,23 @@ def test_no_finding_is_described_that_is_not_there() -> None:
         part = code.removeprefix("lock-")
         names = (f'"{name}"' for name in (code, part, part.replace("-", "_")))
         assert any(name in whole for name in (*names, f"[{code}]")), code
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    nav = str(yaml.safe_load(_document("mkdocs.yml"))["nav"])
+    for name in _PAGES[2:]:
+        page = name.removeprefix("docs/")
+        there = f"'{page}'" in nav or f"'{page.rpartition('/')[0]}/'" in nav
+        assert there, f"put {page} into the navigation of mkdocs.yml"
+
+
+@pytest.mark.parametrize("name", _PAGES)
+def test_a_recipe_that_is_shown_can_be_read(name: str) -> None:
+    for block in re.findall(r"^```yaml\n(.*?)^```$", _document(name), re.DOTALL | re.MULTILINE):
+        named = re.search(r"^name: (.*)$", block, re.MULTILINE)
+        text = block if named else f"name: shown\n{block}"
+        if "extends:" not in text:
+            loads(text, source=f"{named[1] if named else 'shown'}.yaml")
 
 
 @pytest.mark.parametrize("name", _PAGES)
