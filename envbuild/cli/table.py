@@ -31,6 +31,7 @@ SECTIONS: dict[str, dict[str, str]] = {
     "More": {
         "facts": "Show what is known of drivers, CUDA, cards and frameworks, with sources.",
         "inspect": "Show what binaries hold: compilers, GPU code, needed libraries, glibc.",
+        "store": "Keep the store itself in order: after it was moved.",
         "channel": "Manage local channels: host Pythons and added archives.",
         "completion": "Print the completion script of a shell.",
     },

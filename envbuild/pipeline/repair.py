@@ -13,7 +13,7 @@ from pathlib import Path
 from envbuild.access import Access
 from envbuild.channel import host
 from envbuild.errors import Refused, StoreError
-from envbuild.findings import Finding, Findings, Severity, errors_of
+from envbuild.findings import Findings, errors_of
 from envbuild.progress import Progress
 from envbuild.store import manifest as manifests
 from envbuild.store import needs, verify
@@ -37,24 +37,6 @@ class Repair:
 
     findings: Findings
     created: Created | None = None
-
-
-def examine(generation: Generation, *, progress: Progress) -> Findings:
-    """Return what `verify` says; where it cannot read its own lists, that is a finding.
-
-    Code: `manifest-damaged` (error).
-    """
-    try:
-        return verify.verify(generation, progress=progress)
-    except StoreError as error:
-        damaged = Finding(
-            code="manifest-damaged",
-            severity=Severity.ERROR,
-            where=f"{generation.own}",
-            what=error.message,
-            why="what the generation must hold is not known",
-        )
-        return (damaged,)
 
 
 def repair(
@@ -84,7 +66,7 @@ def repair(
         Refused: The interpreter of the machine is another one by now.
         EnvbuildError: As `store.create.create` raises it.
     """
-    findings = examine(generation, progress=progress)
+    findings = verify.examine(generation, progress=progress)
     if not errors_of(findings):
         return Repair(findings=findings)
     order = kept_order(generation)

@@ -13,7 +13,7 @@ from envbuild.pipeline.lock import check_lock
 from envbuild.pipeline.orders import make_order
 from envbuild.recipe.load import LoadedRecipe, load
 from envbuild.store import manifest as manifests
-from envbuild.store import noop, present
+from envbuild.store import moved, noop, present
 from envbuild.store.layout import STORE_FORMAT, Generation, Place
 from envbuild.store.manifest import Inputs, Interpreter, Manifest
 from envbuild.target import Platform
@@ -55,10 +55,11 @@ def status(
 ) -> Status:
     """Compare an environment with its recipe and lock; no network, no solve.
 
-    Codes: `not-current` (there is no current generation), `current-damaged`, `recipe-missing`,
-    `lock-missing`, those of `lock.answers`, `interpreter-changed`, `generation-outdated` (recipe
-    and lock give another one, which is not there), `rolled-back` (a warning: it is there, and
-    another is current), `reinstalled` (a note: a newer one of the same lock is there).
+    Codes: `not-current` (there is no current generation), `current-damaged`, `generation-moved`,
+    `recipe-missing`, `lock-missing`, those of `lock.answers`, `interpreter-changed`,
+    `generation-outdated` (recipe and lock give another one, which is not there), `rolled-back` (a
+    warning: it is there, and another is current), `reinstalled` (a note: a newer one of the same
+    lock is there).
 
     Args:
         place: The environment.
@@ -96,7 +97,9 @@ def _current(place: Place) -> tuple[Manifest | None, Findings]:
     try:
         here = present.current(place)
         if here is not None:
-            return manifests.read(here), ()
+            manifest = manifests.read(here)
+            away = moved.finding(here, manifest.prefix)
+            return manifest, (away,) if away else ()
     except StoreError as error:
         damaged = _finding(
             "current-damaged", Severity.ERROR, place.name, error.message, hint=error.hint

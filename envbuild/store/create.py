@@ -151,7 +151,8 @@ def create(
                 manifest = _refreshed(found, order, host)
             moves, origin = _move(generation, options, who=who, now=now)
             if found is None and not moves:
-                change = Change(what="build", environment=place.name, to=generation.identifier)
+                what = "build" if options.what == "create" else options.what
+                change = Change(what=what, environment=place.name, to=generation.identifier)
                 journal.note(place.store, change, who=who, now=now)
             return Created(
                 generation=generation,

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from envbuild.errors import InputError, StoreError
-from envbuild.store import journal, present
+from envbuild.store import journal, moved, present
 from envbuild.store.journal import Change, Entry, Who
 from envbuild.store.layout import Generation, Place, Store
+from envbuild.store.raw import read_raw
 from envbuild.tools import files, locks
 
 ROLLBACK = "rollback"
@@ -123,10 +124,12 @@ def switch(place: Place, to: str, *, who: Who, now: datetime) -> Switched:
 
     Raises:
         InputError: There is no such generation.
-        StoreError: It is incomplete, or the store cannot be changed.
+        StoreError: It is incomplete or was moved, or the store cannot be changed.
     """
     with locked(place, purpose=f"switch {place.name}", who=who):
-        return move_current(find(place, to), what="switch", who=who, now=now)
+        target = find(place, to)
+        _refuse_moved(target)
+        return move_current(target, what="switch", who=who, now=now)
 
 
 def roll_back(place: Place, to: str | None, *, who: Who, now: datetime) -> Switched:
@@ -136,10 +139,11 @@ def roll_back(place: Place, to: str | None, *, who: Who, now: datetime) -> Switc
 
     Raises:
         InputError: There is no earlier state, or it is gone.
-        StoreError: It is incomplete, or the store cannot be changed.
+        StoreError: It is incomplete or was moved, or the store cannot be changed.
     """
     with locked(place, purpose=f"rollback {place.name}", who=who):
         target = _state_before(place) if to is None else find(place, to)
+        _refuse_moved(target)
         return move_current(target, what=ROLLBACK, who=who, now=now)
 
 
@@ -212,6 +216,12 @@ def _older(place: Place) -> Iterator[Entry]:
     for where, line in journal.lines(place.history):
         record = journal.loads(where, line)
         yield journal.entry_of({**record, "environment": place.name, "moves": True}, where)
+
+
+def _refuse_moved(generation: Generation) -> None:
+    data = read_raw(generation)
+    if data is not None:
+        moved.refuse(generation, str(data.get("prefix")))
 
 
 def origin_of(place: Place) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from envbuild.errors import StoreError
 from envbuild.store import manifest as manifests
-from envbuild.store import needs, present
+from envbuild.store import moved, needs, present
 from envbuild.store.collect import is_pinned
 from envbuild.store.layout import Generation, Place, Store
 from envbuild.store.manifest import InstalledPackage, Interpreter, Manifest
@@ -178,6 +178,7 @@ def _summary(place: Place) -> Summary:
         identifier = here.identifier if here else None
         problem = error.message if isinstance(error, StoreError) else str(error)
         return Summary(name=place.name, current=identifier, generations=count, problem=problem)
+    said = moved.text(here, manifest.prefix)
     return Summary(
         name=place.name,
         current=here.identifier,
@@ -186,6 +187,7 @@ def _summary(place: Place) -> Summary:
         platform=manifest.platform,
         python=python_version(manifest),
         created=manifest.created,
+        problem=f"{said}: {moved.remedy(here)}" if said else "",
     )
 
 

@@ -11,6 +11,10 @@ from envbuild.store.layout import Generation, Place, Store
 
 _TARGET = re.compile(r"generations/([0-9a-f]{16}(?:-[0-9]+)?)")
 _IDENTIFIER = re.compile(r"[0-9a-f]{16}(?:-[0-9]+)?")
+ASIDE = ".relink-"
+"""How the name of a folder begins in which `store relink` prepares a generation."""
+OLD = ".old"
+"""How that of a generation ends which it has put away to take its place."""
 
 
 def existing(store: Store, name: str) -> Place:
@@ -78,9 +82,10 @@ def generations(place: Place) -> tuple[Generation, ...]:
 
 
 def incomplete(place: Place) -> tuple[Generation, ...]:
-    """Return the folders of builds that did not end (or have not yet)."""
+    """Return the folders of builds and of relinks that did not end (or have not yet)."""
     candidates = map(place.generation, _folder_names(place.generations))
-    return tuple(generation for generation in candidates if not complete(generation))
+    builds = (generation for generation in candidates if not complete(generation))
+    return (*builds, *map(place.generation, _aside(place.generations)))
 
 
 def find(place: Place, text: str, *, also: Sequence[str] = ()) -> Generation:
@@ -127,6 +132,14 @@ def whats_there(place: Place) -> str:
     if not there:
         return f"envbuild create {place.name}"
     return f"there are {', '.join(there)} (see: envbuild history {place.name})"
+
+
+def _aside(folder: Path) -> list[str]:
+    """Return the folders that a relink left, but not one that holds a generation's only copy."""
+    with os.scandir(folder) as entries:
+        names = {entry.name for entry in entries if entry.is_dir(follow_symlinks=False)}
+    found = sorted(name for name in names if name.startswith(ASIDE))
+    return [name for name in found if name.removeprefix(ASIDE).removesuffix(OLD) in names]
 
 
 def _folder_names(folder: Path) -> list[str]:

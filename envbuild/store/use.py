@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from envbuild.errors import CommandNotFound, InputError, NotExecutable, StoreError
-from envbuild.store import leases, present
+from envbuild.store import leases, moved, present
 from envbuild.store.environment import Environment, loads
 from envbuild.store.layout import Generation, Place
 
@@ -97,17 +97,14 @@ def read(generation: Generation) -> Activation:
     hint = f"envbuild create {generation.place.name} --reinstall"
     try:
         environment = loads(path.read_bytes())
-        made_for = os.path.realpath(environment.set["CONDA_PREFIX"])
+        made_for = environment.set["CONDA_PREFIX"]
     except OSError as error:
         message = f"{path}: {error.strerror}"
         raise StoreError(message, hint=hint) from error
     except (ValueError, KeyError) as error:
         message = f"{path} is damaged"
         raise StoreError(message, hint=hint) from error
-    here = os.path.realpath(generation.prefix)
-    if made_for != here:
-        message = f"generation {generation.identifier} was made for {made_for}, lies in {here}"
-        raise StoreError(message, hint=hint)
+    moved.refuse(generation, made_for)
     return Activation(generation=generation, environment=environment)
 
 

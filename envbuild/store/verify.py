@@ -6,13 +6,14 @@ import stat
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from envbuild.errors import StoreError
 from envbuild.findings import Finding, Findings, Severity
 from envbuild.progress import Progress, Quiet
 from envbuild.store import manifest as manifests
-from envbuild.store import records
+from envbuild.store import moved, records
 from envbuild.store.history import unusable
 from envbuild.store.layout import OWN_FOLDER, Generation
-from envbuild.store.manifest import FileList, FileRow, Manifest
+from envbuild.store.manifest import FileList, FileRow
 from envbuild.tools.hashing import hash_files
 
 _BYTECODE = re.compile(
@@ -61,8 +62,9 @@ def verify(
     except OSError as error:
         raise unusable(generation.place, error) from error
     seen = _walk(os.fspath(generation.prefix))
+    moved_away = moved.finding(generation, manifest.prefix)
     found = [
-        *_moved(generation, manifest),
+        *([moved_away] if moved_away else []),
         *_closed(seen),
         *_folders(seen),
         *_foreign(listed, seen),
@@ -82,6 +84,24 @@ def verify(
     found.extend(records.outside(generation, listed))
     found.extend(_contents(unread, listed, generation, progress or Quiet(), workers))
     return tuple(sorted(found, key=lambda finding: (finding.where, finding.code)))
+
+
+def examine(generation: Generation, *, progress: Progress) -> Findings:
+    """Return what `verify` says; lists that are damaged are a finding as well.
+
+    Code: `manifest-damaged` (error).
+    """
+    try:
+        return verify(generation, progress=progress)
+    except StoreError as error:
+        return (lists_damaged(generation, error),)
+
+
+def lists_damaged(generation: Generation, error: StoreError) -> Finding:
+    """Return the finding `manifest-damaged` (error) for what reading a generation's lists gave."""
+    what = error.message
+    why = "what the generation must hold is not known"
+    return _error("manifest-damaged", generation.identifier, what, why)
 
 
 def _walk(prefix: str) -> _Seen:
@@ -104,17 +124,6 @@ def _walk(prefix: str) -> _Seen:
                 else:
                     seen.files[path] = status
     return seen
-
-
-def _moved(generation: Generation, manifest: Manifest) -> Iterator[Finding]:
-    here = os.path.realpath(generation.prefix)
-    if os.path.realpath(manifest.prefix) != here:
-        yield _error(
-            "generation-moved",
-            here,
-            f"was made for {manifest.prefix}, lies in {here}",
-            "scripts and libraries hold the old path",
-        )
 
 
 def _closed(seen: _Seen) -> Iterator[Finding]:

@@ -1,12 +1,16 @@
 """Files, whole or not at all: atomic writes, link swaps, removal."""
 
 import contextlib
+import errno
 import hashlib
 import os
 import secrets
 import shutil
 import stat
 from pathlib import Path
+
+_AT_FDCWD = -100
+_EXCHANGE = 2
 
 
 def write_atomic(path: Path, text: str, *, mode: int = 0o644) -> None:
@@ -49,6 +53,28 @@ def swap_link(link: Path, to: str) -> None:
         temporary.unlink(missing_ok=True)
         raise
     sync_folder(link.parent)
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Exchange two folders of one parent in one step (renameat2(2), RENAME_EXCHANGE).
+
+    Returns:
+        False where the file system cannot: nothing was changed then.
+
+    Raises:
+        OSError: They cannot be renamed.
+    """
+    import ctypes
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    done = libc.renameat2(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _EXCHANGE)
+    if done != 0:
+        number = ctypes.get_errno()
+        if number in {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP}:
+            return False
+        raise OSError(number, os.strerror(number), f"{one}")
+    sync_folder(one.parent)
+    return True
 
 
 def make_folder(path: Path, *, mode: int = 0o755) -> None:

@@ -8,7 +8,7 @@ import click
 from envbuild import __version__
 from envbuild.cli import options, output
 from envbuild.cli.context import Here
-from envbuild.store import inventory, present, use
+from envbuild.store import inventory, moved, present, use
 from envbuild.store.inventory import Details
 
 
@@ -62,6 +62,7 @@ def _installation(here: Here) -> dict[str, object]:
 def _environment(found: Details) -> dict[str, object]:
     made = found.manifest
     kinds = [package.kind for package in made.packages]
+    away = [one for one in [moved.finding(found.generation, made.prefix)] if one]
     return {
         "name": made.name,
         "generation": made.generation,
@@ -84,7 +85,7 @@ def _environment(found: Details) -> dict[str, object]:
         "compiled": made.compiled,
         "needs": found.needs,
         "reproducible": list(found.reproducible),
-        "findings": output.findings_json(made.findings),
+        "findings": output.findings_json((*away, *made.findings)),
     }
 
 

@@ -103,7 +103,7 @@ def _repair(here: Here, chosen: Generation, *, dry_run: bool, as_json: bool) -> 
 
     with progress.shown(here) as shown:
         if dry_run:
-            done = repair.Repair(findings=repair.examine(chosen, progress=shown))
+            done = repair.Repair(findings=verify.examine(chosen, progress=shown))
             if errors_of(done.findings):
                 repair.kept_order(chosen)
         else:

@@ -1,0 +1,85 @@
+"""`envbuild store`: the store itself: after a move."""
+
+import click
+
+from envbuild.cli import moved, options, output, patience, progress
+from envbuild.cli.context import Here
+from envbuild.store import present, relink
+from envbuild.store.relink import Relinked
+
+
+@options.group(
+    "store",
+    examples="""
+    envbuild store relink
+    envbuild store relink h100-pt24 --dry-run
+    """,
+)
+def command() -> None:
+    """Keep the store itself in order: after it was moved."""
+
+
+@command.command(
+    "relink",
+    examples="""
+    envbuild store relink
+    envbuild store relink h100-pt24 --dry-run
+    """,
+)
+@options.environment_argument(required=False)
+@options.dry_run_option
+@patience.lock_timeout_option
+@options.json_option
+@click.pass_obj
+def relink_(here: Here, name: str | None, *, dry_run: bool, as_json: bool) -> int:
+    """Make environments work where they lie, after their store was moved.
+
+    Every file that holds the old path gets the new one; IDs, history and pins stay. It needs no
+    network. A generation that is damaged, or has a file without room for the path, stays as it
+    is and is named. Exit code 0: all work now; 1: some do not.
+    """
+    names = present.names(here.store) if name is None else (name,)
+    places = [present.existing(here.store, each) for each in names]
+    with progress.shown(here) as shown:
+        done = [
+            one
+            for place in places
+            for one in relink.relink(
+                place,
+                home=here.home,
+                progress=shown,
+                who=moved.who(here),
+                now=here.now(),
+                dry_run=dry_run,
+            )
+        ]
+    if as_json:
+        output.print_json({"dry_run": dry_run, "generations": [_data(one) for one in done]})
+    else:
+        _show(here, done, dry_run=dry_run)
+    return 1 if any(one.findings for one in done) else 0
+
+
+def _data(one: Relinked) -> dict[str, object]:
+    return {
+        "name": one.generation.place.name,
+        "generation": one.generation.identifier,
+        "from": one.origin,
+        "to": str(one.generation.prefix),
+        "files": one.changed,
+        "relinked": not one.findings,
+        "findings": output.findings_json(one.findings),
+    }
+
+
+def _show(here: Here, done: list[Relinked], *, dry_run: bool) -> None:
+    for one in done:
+        label = f"{one.generation.place.name}: generation {one.generation.identifier}"
+        if one.findings:
+            output.print_findings(here, one.findings, err=True)
+            output.result(f"{label} stays as it was made for {one.origin}")
+        else:
+            what = "would be relinked" if dry_run else "relinked"
+            output.result(f"{label} {what} from {one.origin} ({one.changed} files)")
+    if not done:
+        output.result("every generation lies where it was made")
