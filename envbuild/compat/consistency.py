@@ -58,6 +58,8 @@ def _check_names(facts: Facts) -> None:
             _refuse(gpu, f"no architecture has the compute capability {gpu.capability}")
     releases = {row.version.rpartition(".")[0] for row in facts.toolkits}
     for build in facts.builds:
+        for version in (build.version, build.cuda, build.cuda_major, build.driver):
+            _each(build, numbers, version or "0")
         for code in (*build.codes, *build.all_codes):
             if not _CODE.fullmatch(code):
                 _refuse(build, f"{code!r} is no target such as sm_90a or compute_90")

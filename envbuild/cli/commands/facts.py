@@ -60,7 +60,7 @@ def listed(
     """List facts, all of them or those that have every WORD in their name."""
     rows = [
         row
-        for row in _facts(here).rows()
+        for row in site_facts(here).rows()
         if _fits(row.name, words) and confidence in (None, row.confidence)
     ]
     if as_json:
@@ -78,7 +78,7 @@ def listed(
 @click.pass_obj
 def show(here: Here, words: tuple[str, ...], as_json: bool) -> None:  # noqa: FBT001
     """Show a fact with where it was read, when, and how sure it is."""
-    row = _found(_facts(here), " ".join(words))
+    row = _found(site_facts(here), " ".join(words))
     if as_json:
         output.print_json(_json(row))
         return
@@ -90,7 +90,12 @@ def show(here: Here, words: tuple[str, ...], as_json: bool) -> None:  # noqa: FB
     output.result("\n".join(lines))
 
 
-def _facts(here: Here) -> "Facts":
+def site_facts(here: Here) -> "Facts":
+    """Return the facts that ship, with those of the folder that ENVBUILD_FACTS names.
+
+    Raises:
+        FactsError: A table is wrong.
+    """
     from envbuild.compat.tables import load
 
     told = here.environment.get("ENVBUILD_FACTS")

@@ -1,0 +1,156 @@
+"""Which builds go with which card and driver."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from envbuild.compat.tables import load
+from envbuild.compat.triangle import Judged, Wanted, first_with_code, judged, nearest, works
+
+FACTS = load()
+CAPABILITIES = [row.capability for row in FACTS.architectures]
+DRIVERS = ["450", "525.60.13", "535.54.03", "550", "550.54.15", "570.26", "580", "590", "620"]
+
+
+def names(found: list[Judged]) -> list[str]:
+    return [each.build.name for each in found]
+
+
+def pytorch(versions: str = "", **more: Any) -> Wanted:  # noqa: ANN401
+    return Wanted(framework="pytorch", versions=versions, **more)
+
+
+def jax(versions: str = "", **more: Any) -> Wanted:  # noqa: ANN401
+    return Wanted(framework="jax", versions=versions, **more)
+
+
+def test_h100_and_pytorch_2_4_offer_cuda_12_4_with_cudnn_9_1() -> None:
+    found = works(FACTS, pytorch("==2.4.0", capabilities=("9.0",)))
+    assert names(found)[0] == "pytorch 2.4.0 cu124"
+    assert (found[0].build.cuda, found[0].build.cudnn) == ("12.4", "9.1.0.70")
+    assert found[0].answer == "native"
+
+
+def test_b200_and_pytorch_2_4_is_refused_and_the_first_release_with_code_named() -> None:
+    wanted = pytorch("==2.4.0", capabilities=("10.0",))
+    assert works(FACTS, wanted) == []
+    against = [each for each in judged(FACTS, wanted) if each.build.version == "2.4.0"]
+    assert len(against) == 4
+    for each in against:
+        (reason,) = each.reasons
+        assert reason.part == "gpu"
+        assert "no code for 10.0" in reason.what
+        assert "no PTX" in reason.what
+        assert reason.sources
+    first = first_with_code(FACTS, wanted)
+    assert first is not None
+    assert (first.build.version, first.build.origin) == ("2.7.0", "cu128")
+
+
+@pytest.mark.parametrize(
+    ("version", "cudnn", "other"), [("0.4.28", "8.9", "9.1"), ("0.4.29", "9", "8.9")]
+)
+def test_jax_and_its_cudnn(version: str, cudnn: str, other: str) -> None:
+    assert works(FACTS, jax(f"=={version}", cudnn=cudnn))
+    assert works(FACTS, jax(f"=={version}", cudnn=other)) == []
+
+
+def test_torch_from_pypi_wants_driver_580_from_2_11_on() -> None:
+    old = works(FACTS, pytorch(">=2.11", capabilities=("9.0",), driver="550"))
+    assert {each.build.origin for each in old} <= {"cu126", "cu128"}
+    new = works(FACTS, pytorch(">=2.11", capabilities=("9.0",), driver="580.65.06"))
+    assert "pytorch 2.11.0 pypi" in names(new)
+
+
+def test_code_for_one_capability_alone_is_not_said_to_run_on_another() -> None:
+    build = replace(
+        next(row for row in FACTS.builds if row.name == "pytorch 2.8.0 pypi"),
+        codes=("sm_90a", "sm_100a"),
+        all_codes=(),
+        cudnn=None,
+    )
+    facts = replace(FACTS, builds=(build,))
+    for capability, works_there in (
+        ("9.0", True),
+        ("10.0", True),
+        ("10.3", False),
+        ("12.0", False),
+    ):
+        assert bool(works(facts, pytorch(capabilities=(capability,)))) is works_there
+
+
+def test_ptx_needs_the_driver_of_the_toolkit_that_made_it() -> None:
+    build = replace(
+        next(row for row in FACTS.builds if row.name == "pytorch 2.5.0 cu124"),
+        codes=("compute_80",),
+        cudnn=None,
+    )
+    facts = replace(FACTS, builds=(build,))
+    assert works(facts, pytorch(capabilities=("9.0",), driver="535.104.05")) == []
+    (one,) = works(facts, pytorch(capabilities=("9.0",), driver="550.54.14"))
+    assert (one.answer, one.driver) == ("jit", "550.54.14")
+
+
+def test_a_card_older_than_the_driver_branch() -> None:
+    wanted = pytorch("==2.4.0", capabilities=("7.0",), driver="580")
+    assert works(FACTS, wanted)
+    late = replace(wanted, driver="590")
+    assert works(FACTS, late) == []
+    reasons = [reason.what for each in judged(FACTS, late) for reason in each.reasons]
+    assert "580 is the last driver branch that runs 7.0" in reasons
+
+
+def test_a_python_without_a_wheel_and_what_is_near() -> None:
+    wanted = pytorch("==2.4.0", capabilities=("9.0",), python="3.13")
+    assert works(FACTS, wanted) == []
+    for each in nearest(FACTS, wanted):
+        assert {reason.part for reason in each.reasons} <= {"python", "framework"}
+        assert len(each.reasons) == 1
+
+
+WANTED = st.builds(
+    Wanted,
+    capabilities=st.lists(st.sampled_from(CAPABILITIES), max_size=2).map(tuple),
+    driver=st.none() | st.sampled_from(DRIVERS),
+    cuda=st.none() | st.sampled_from(["11.8", "12", "12.4", "12.8", "13", "13.0"]),
+    cudnn=st.none() | st.sampled_from(["8", "8.9", "9", "9.1", "9.10.2"]),
+    framework=st.none() | st.sampled_from(["pytorch", "jax"]),
+    versions=st.sampled_from(["", ">=2.3", "==2.4.0", "<0.5", ">=0.9"]),
+    python=st.none() | st.sampled_from(["3.9", "3.11", "3.13"]),
+)
+
+
+@given(WANTED)
+@settings(deadline=None, max_examples=40)
+def test_a_set_works_exactly_where_it_is_listed(wanted: Wanted) -> None:
+    """Asking for exactly what a listed build is says yes; for one that is not listed, no."""
+    listed = set(names(works(FACTS, wanted)))
+    for each in judged(FACTS, wanted)[::7]:
+        build = each.build
+        assert (build.name in listed) is not bool(each.reasons)
+        full = replace(wanted, framework=build.framework, versions=f"=={build.version}")
+        if not each.reasons:
+            assert build.name in names(works(FACTS, full))
+
+
+@given(WANTED)
+@settings(deadline=None, max_examples=40)
+def test_a_newer_driver_loses_nothing_unless_a_card_s_last_branch_says_so(wanted: Wanted) -> None:
+    last = min(
+        (
+            row.last_branch
+            for row in FACTS.architectures
+            if row.capability in wanted.capabilities and row.last_branch is not None
+        ),
+        default=10_000,
+    )
+    before: set[str] = set()
+    for driver in DRIVERS:
+        if int(driver.partition(".")[0]) > last:
+            break
+        now = set(names(works(FACTS, replace(wanted, driver=driver))))
+        assert before <= now
+        before = now
