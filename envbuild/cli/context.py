@@ -5,6 +5,7 @@ Everything is worked out when it is asked for, so that a command pays only for w
 
 import os
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,12 +13,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from envbuild.access import Access
+    from envbuild.cli.settings import Settings
     from envbuild.store.layout import Store
     from envbuild.target import Platform
 
-_YES = {"1", "true", "yes", "on"}
 MOST_SECONDS = 30 * 86400.0
-_NO = {"", "0", "false", "no", "off"}
 
 
 class Here:
@@ -30,7 +30,10 @@ class Here:
         locks_option: `--locks`, or None.
         verbosity: How often `-v` was given.
         quiet: Whether `-q` was given; it wins over `-v`.
-        color: `--color`: `auto`, `always` or `never`.
+        color_option: `--color`, or empty.
+        color: `auto`, `always` or `never`, from the option or what is set; empty where neither is.
+        config_option: `--config-file`, or None.
+        no_config_option: Whether `--no-config` was given.
         no_progress_option: Whether `--no-progress` was given.
         offline_option: Whether `--offline` was given.
         locked_option: Whether `--locked` was given.
@@ -53,7 +56,10 @@ class Here:
         self.locks_option: str | None = None
         self.verbosity = 0
         self.quiet = False
-        self.color = "auto"
+        self.color_option = ""
+        self.color = ""
+        self.config_option: str | None = None
+        self.no_config_option = False
         self.no_progress_option = False
         self.offline_option = False
         self.locked_option = False
@@ -77,21 +83,58 @@ class Here:
         except KeyError:
             return Path("/nonexistent")
 
+    @cached_property
+    def settings(self) -> "Settings":
+        """What variables and configuration files set."""
+        from envbuild.cli.settings import Settings
+
+        return Settings(
+            environment=self.environment,
+            home=self.home,
+            file=self.config_option,
+            without_files=self.no_config_option,
+        )
+
+    @property
+    def told(self) -> Mapping[str, str]:
+        """The variables, with what configuration files say where no variable does."""
+        return self.settings.told
+
     @property
     def store(self) -> "Store":
-        """The store: `--store`, `ENVBUILD_STORE`, else one for root and one per user."""
+        """The store: `--store`, what is set for it, else one for root and one per user."""
         from pathlib import Path
 
         from envbuild.store.layout import Store
 
-        told = self.store_option or self.environment.get("ENVBUILD_STORE")
+        told = self.store_option or self.told.get("ENVBUILD_STORE")
         if told:
             return Store(root=Path(told).expanduser().absolute())
         if os.geteuid() == 0:
-            return Store(root=Path("/var/lib/envbuild"))
+            return self.system_store
         data = self.environment.get("XDG_DATA_HOME") or ""
         base = Path(data) if data.startswith("/") else self.home / ".local/share"
         return Store(root=base / "envbuild")
+
+    @property
+    def system_store(self) -> "Store":
+        """The store of root, from which others run."""
+        from pathlib import Path
+
+        from envbuild.store.layout import Store
+
+        told = self.told.get("ENVBUILD_SYSTEM_STORE") or "/var/lib/envbuild"
+        return Store(root=Path(told).expanduser().absolute())
+
+    @property
+    def stores(self) -> "tuple[Store, ...]":
+        """Where an environment is looked for: the user's own store, then the system's.
+
+        One that `--store` or the variable names stands alone.
+        """
+        if self.store_option or self.environment.get("ENVBUILD_STORE"):
+            return (self.store,)
+        return tuple(dict.fromkeys((self.store, self.system_store)))
 
     @property
     def recipe_folders(self) -> "tuple[Path, ...]":
@@ -131,19 +174,30 @@ class Here:
 
         package = Path(__file__).parent.parent / name
         told = [option, *self.environment.get(variable, "").split(os.pathsep)]
-        return (*(Path(part).expanduser() for part in told if part), Path(name), package)
+        files = self.settings.configuration.paths(name)
+        return (
+            *(Path(part).expanduser() for part in told if part),
+            Path(name),
+            *map(Path, files),
+            package,
+        )
 
     @property
     def access(self) -> "Access":
         """How channels and indexes are reached."""
         from envbuild.access import Access
+        from envbuild.config import foreign
+        from envbuild.config.settings import index_addresses, with_files
         from envbuild.tools import index_settings
 
+        others = foreign.rows(self.environment, self.home, with_files=self.settings.files_read)
+        told = with_files(self.told, others)
         return Access(
-            channel_mirrors=index_settings.channel_mirrors(self.environment),
-            default_index=index_settings.default_index(self.environment, self.home),
+            channel_mirrors=index_settings.channel_mirrors(told),
+            default_index=told.get("ENVBUILD_DEFAULT_INDEX") or None,
+            index_logins=index_addresses(told),
             offline=self.offline,
-            environment=index_settings.network_environment(self.environment),
+            environment=index_settings.network_environment(told),
         )
 
     @property
@@ -175,7 +229,7 @@ class Here:
     @property
     def python(self) -> str | None:
         """`ENVBUILD_PYTHON`, the interpreter for recipes on the host's Python."""
-        return self.environment.get("ENVBUILD_PYTHON") or None
+        return self.told.get("ENVBUILD_PYTHON") or None
 
     @property
     def compile_default(self) -> bool:
@@ -192,19 +246,7 @@ class Here:
         """
         if self.lock_timeout_option is not None:
             return self.lock_timeout_option
-        told = self.environment.get("ENVBUILD_LOCK_TIMEOUT")
-        if not told:
-            return None
-        try:
-            seconds = float(told)
-        except ValueError:
-            seconds = -1.0
-        if 0 <= seconds <= MOST_SECONDS:
-            return seconds
-        from envbuild.errors import UsageProblem
-
-        message = f"ENVBUILD_LOCK_TIMEOUT is {told!r}, which is no number of seconds"
-        raise UsageProblem(message, hint="set it to seconds: 0 does not wait")
+        return self.settings.lock_timeout_s
 
     def flag(self, name: str) -> bool | None:
         """Return what `ENVBUILD_name` says, or None if it is not set.
@@ -212,15 +254,7 @@ class Here:
         Raises:
             UsageProblem: It is neither yes nor no.
         """
-        told = self.environment.get(f"ENVBUILD_{name}")
-        if told is None:
-            return None
-        if told.lower() in _YES | _NO:
-            return told.lower() in _YES
-        from envbuild.errors import UsageProblem
-
-        message = f"ENVBUILD_{name} is {told!r}, which is neither yes nor no"
-        raise UsageProblem(message, hint="set it to 1 or 0")
+        return self.settings.switch(name)
 
     def now(self) -> "datetime":
         """Return this instant, in UTC."""
@@ -264,7 +298,7 @@ class Here:
 
     def forced_color(self) -> bool | None:
         """Return whether colour is wanted whatever the stream is; None: only on a terminal."""
-        if self.color != "auto":
+        if self.color in {"always", "never"}:
             return self.color == "always"
         if self.environment.get("NO_COLOR"):
             return False

@@ -1,15 +1,12 @@
 """Our click classes, the options that every command has, and those that several share."""
 
-import os
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import click
 
+from envbuild.cli import complete
 from envbuild.cli.context import Here
-
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 _FOLDER = click.Path(file_okay=False)
@@ -34,7 +31,12 @@ def _keep(attribute: str) -> Callable[[click.Context, click.Parameter, object], 
 
 
 def _color(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
-    _here(ctx).color = value or _here(ctx).color
+    here = _here(ctx)
+    here.color = here.color_option = value or here.color_option
+    _show_color(ctx)
+
+
+def _show_color(ctx: click.Context) -> None:
     context: click.Context | None = ctx
     while context is not None:
         context.color = _here(ctx).forced_color()
@@ -69,6 +71,21 @@ EVERYWHERE: tuple[click.Option, ...] = (
         callback=_keep("locks_option"),
         is_eager=True,
         help="Look for locks here first; write them here.",
+    ),
+    _everywhere(
+        "--config-file",
+        metavar="FILE",
+        type=click.Path(dir_okay=False),
+        callback=_keep("config_option"),
+        is_eager=True,
+        help="Read this configuration file instead of the system's and the user's.",
+    ),
+    _everywhere(
+        "--no-config",
+        is_flag=True,
+        callback=_keep("no_config_option"),
+        is_eager=True,
+        help="Read no configuration file, neither ours nor another tool's.",
     ),
     _everywhere(
         "-v",
@@ -175,6 +192,8 @@ class Command(click.Command):
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401
         """Run the command; what it returns is the exit code."""
         here = _here(ctx)
+        here.color = here.color_option or here.settings.color
+        _show_color(ctx)
         if here.verbosity and not here.quiet:
             from envbuild.cli.logs import show
 
@@ -226,80 +245,42 @@ def command(
     )
 
 
-def group(name: str, *, examples: str) -> Callable[[Callable[..., Any]], Group]:
-    """Make a group of a function; its docstring is the help."""
-    return click.group(name, cls=Group, examples=examples)
+def group(
+    name: str,
+    *,
+    examples: str,
+    **settings: Any,  # noqa: ANN401
+) -> Callable[[Callable[..., Any]], Group]:
+    """Make a group of a function; its docstring is the help.
 
-
-def complete_recipes(
-    ctx: click.Context, _: click.Parameter, incomplete: str
-) -> "list[CompletionItem]":
-    """Offer the names of recipes."""
-    folders = _here(ctx).recipe_folders
-    names = {entry[:-5] for entry in _entries(folders) if entry.endswith(".yaml")}
-    return _items(names, incomplete)
-
-
-def complete_environments(
-    ctx: click.Context, _: click.Parameter, incomplete: str
-) -> "list[CompletionItem]":
-    """Offer the names of environments in the store."""
-    return _items(_entries((_here(ctx).store.environments,)), incomplete)
-
-
-def complete_both(
-    ctx: click.Context, parameter: click.Parameter, incomplete: str
-) -> "list[CompletionItem]":
-    """Offer the names of recipes and of environments."""
-    found = complete_recipes(ctx, parameter, incomplete)
-    found += complete_environments(ctx, parameter, incomplete)
-    return _items({item.value for item in found}, incomplete)
-
-
-def complete_generations(
-    ctx: click.Context, _: click.Parameter, incomplete: str
-) -> "list[CompletionItem]":
-    """Offer the generations of the environment that is already named."""
-    name = str(ctx.params.get("name") or "")
-    if not name:
-        return []
-    return _items(_entries((_here(ctx).store.place(name).generations,)), incomplete)
-
-
-def _entries(folders: Iterable[os.PathLike[str]]) -> set[str]:
-    found: set[str] = set()
-    for folder in folders:
-        if os.path.isdir(folder):  # noqa: PTH112
-            found.update(os.listdir(folder))  # noqa: PTH208
-    return found
-
-
-def _items(names: Iterable[str], incomplete: str) -> "list[CompletionItem]":
-    from click.shell_completion import CompletionItem
-
-    return [CompletionItem(name) for name in sorted(names) if name.startswith(incomplete)]
+    Args:
+        name: The group's name.
+        examples: Command lines, one a line.
+        settings: Further arguments of `click.Group`.
+    """
+    return click.group(name, cls=Group, examples=examples, **settings)
 
 
 def recipe_argument(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add NAME, a recipe's name or file."""
-    return click.argument("name", shell_complete=complete_both)(function)
+    return click.argument("name", shell_complete=complete.both)(function)
 
 
 def recipes_argument(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add NAME…, at least one recipe."""
     return click.argument(
-        "names", metavar="NAME...", nargs=-1, required=True, shell_complete=complete_recipes
+        "names", metavar="NAME...", nargs=-1, required=True, shell_complete=complete.recipes
     )(function)
 
 
 def environment_argument(*, required: bool = True) -> Decorator:
     """Add NAME, an environment in the store."""
-    return click.argument("name", required=required, shell_complete=complete_environments)
+    return click.argument("name", required=required, shell_complete=complete.environments)
 
 
 def generation_argument(*, required: bool = True) -> Decorator:
     """Add GENERATION: an ID, the beginning of one, or a number of the history."""
-    return click.argument("generation", required=required, shell_complete=complete_generations)
+    return click.argument("generation", required=required, shell_complete=complete.generations)
 
 
 def generation_option(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -307,7 +288,7 @@ def generation_option(function: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "--generation",
         metavar="ID",
-        shell_complete=complete_generations,
+        shell_complete=complete.generations,
         help="Another generation than the current one; the beginning of an ID is enough.",
     )(function)
 

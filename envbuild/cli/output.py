@@ -48,8 +48,10 @@ def next_step(here: Here, command: str) -> None:
         ("--store", here.store_option),
         ("--recipes", here.recipes_option),
         ("--locks", here.locks_option),
+        ("--config-file", here.config_option),
     ):
         program += f" {option} {shlex.quote(value)}" if value else ""
+    program += " --no-config" if here.no_config_option else ""
     typed = re.sub(r"\benvbuild\b", lambda _: program, command, count=1)
     click.echo(f"{click.style('next:', bold=True)} {typed}", err=True)
 

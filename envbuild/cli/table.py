@@ -29,6 +29,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "remove": "Remove an environment with all its generations.",
     },
     "More": {
+        "config": "Show every setting with its value and where it was said.",
         "triangle": "Say which frameworks, CUDA, drivers and cards go together, and why not.",
         "facts": "Show what is known of drivers, CUDA, cards and frameworks, with sources.",
         "inspect": "Show what binaries hold: compilers, GPU code, needed libraries, glibc.",

@@ -1,6 +1,7 @@
 """Addresses and logins: a login leaves an address as soon as it comes in."""
 
 import base64
+import json
 import netrc
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,18 +17,23 @@ class Login:
     """Name and password for what lies below an address.
 
     Attributes:
-        address: Address without a login; every address that starts with it is meant.
+        address: Address without a login; every address that starts with it is meant. A host that
+            begins with `*.` is every host that ends like it.
         user: User name.
         password: Password or token; never shown.
+        bearer: Whether it is a token that stands alone.
     """
 
     address: str
     user: str
     password: str
+    bearer: bool = False
 
     @property
     def header(self) -> str:
-        """The value of an `Authorization` header (RFC 7617)."""
+        """The value of an `Authorization` header (RFC 7617; RFC 6750 for a token)."""
+        if self.bearer:
+            return f"Bearer {self.password}"
         return "Basic " + base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
 
     def __repr__(self) -> str:
@@ -106,6 +112,47 @@ def netrc_logins(access: Access) -> tuple[Login, ...]:
     )
 
 
+def file_logins(access: Access) -> tuple[Login, ...]:
+    """Return the logins of the files that `NETRC` and `RATTLER_AUTH_FILE` name.
+
+    Raises:
+        InputError: One of them cannot be read.
+    """
+    return (*netrc_logins(access), *_credentials(access))
+
+
+def _credentials(access: Access) -> tuple[Login, ...]:
+    """Return the logins of a file that rattler or pixi wrote; a conda token is none.
+
+    Its form is that of rattler_networking's `Authentication`: by host, `BasicHTTP` with user name
+    and password, or `BearerToken`.
+    """
+    name = access.environment.get("RATTLER_AUTH_FILE")
+    if not name:
+        return ()
+    found: list[Login] = []
+    try:
+        for host, told in json.loads(Path(name).read_bytes()).items():
+            basic = told.get("BasicHTTP") or told.get("BasicHttp")
+            user, password = "", told.get("BearerToken")
+            if basic:
+                user, password = basic["username"], basic["password"]
+            if isinstance(password, str):
+                found += [
+                    Login(
+                        address=f"{scheme}://{host}",
+                        user=str(user),
+                        password=password,
+                        bearer=not basic,
+                    )
+                    for scheme in ("https", "http")
+                ]
+    except (OSError, ValueError, AttributeError, KeyError, TypeError) as error:
+        message = f"{name}: not a file of logins as rattler writes it"
+        raise InputError(message, source=name) from error
+    return tuple(found)
+
+
 def login_for(url: str, logins: tuple[Login, ...]) -> Login | None:
     """Return the login whose address is the longest that covers this one."""
     covering = [login for login in logins if _covers(login.address, url)]
@@ -122,9 +169,16 @@ def bypasses_proxy(host: str, no_proxy: str) -> bool:
     return False
 
 
+def is_host(wanted: str | None, asked: str | None) -> bool:
+    """Say whether a host is the one that is meant, or one of those (`*.example.org`)."""
+    if wanted and asked and wanted.startswith("*."):
+        return asked.endswith(wanted[1:])
+    return wanted == asked
+
+
 def _covers(address: str, url: str) -> bool:
     wanted, asked = urlsplit(address), urlsplit(url)
-    if wanted.scheme != asked.scheme or wanted.hostname != asked.hostname:
+    if wanted.scheme != asked.scheme or not is_host(wanted.hostname, asked.hostname):
         return False
     if wanted.port is not None and wanted.port != asked.port:
         return False

@@ -95,7 +95,7 @@ class Session:
             backoff_s: Seconds before the second try; it doubles with each.
         """
         self._access = access
-        self._logins = (*addresses.mirrors(access).logins, *addresses.netrc_logins(access))
+        self._logins = (*addresses.mirrors(access).logins, *addresses.file_logins(access))
         self._timeout = (min(_CONNECT_TIMEOUT_S, timeout_s), timeout_s)
         self._backoff_s = backoff_s
         self._waker = threading.Event()

@@ -2,13 +2,14 @@
 
 uv and pip differ in what they read; here it is read once and told to each engine in its words. Of
 uv's and pip's settings only the default index's address counts: anything else would make a lock
-depend on the machine.
+depend on the machine. What our own files say comes before; see `envbuild.config`.
 """
 
 import re
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -45,10 +46,18 @@ def channel_mirrors(environ: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     return found
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Told:
+    """A value and where it was found: a variable's name or a file's path."""
+
+    value: str
+    source: str
+
+
 def default_index(
     environ: Mapping[str, str], home: Path, *, root: Path = Path("/"), site: Path = Path(sys.prefix)
-) -> str | None:
-    """Return the address of the default PyPI index that the user set, or None.
+) -> Told | None:
+    """Return the address of the default PyPI index that the user set and where, or None.
 
     The first of `UV_DEFAULT_INDEX`, `UV_INDEX_URL`, uv's configuration, `PIP_INDEX_URL`, pip's
     configuration that names one; an empty variable names none.
@@ -64,16 +73,32 @@ def default_index(
     """
     for variable in ("UV_DEFAULT_INDEX", "UV_INDEX_URL"):
         if url := environ.get(variable, "").strip():
-            return _NAMED_URL.sub("", url, count=1)
+            return Told(value=_NAMED_URL.sub("", url, count=1), source=variable)
     for path in _uv_files(environ, home, root):
-        told = _uv_index(path)
-        if told is not None:
-            return told
+        if found := _uv_index(path):
+            return Told(value=found, source=str(path))
     if url := environ.get("PIP_INDEX_URL", "").strip():
-        return url
+        return Told(value=url, source="PIP_INDEX_URL")
+    return pip_option("index-url", environ, home, root=root, site=site)
+
+
+def pip_option(
+    option: str,
+    environ: Mapping[str, str],
+    home: Path,
+    *,
+    root: Path = Path("/"),
+    site: Path = Path(sys.prefix),
+) -> Told | None:
+    """Return what pip's configuration files say for an option (`index-url`), or None.
+
+    Raises:
+        InputError: One of them cannot be read.
+    """
     last = None
     for path in _pip_files(environ, home, root, site):
-        last = _pip_index(path) or last
+        if value := _pip_value(path, option):
+            last = Told(value=value, source=str(path))
     return last
 
 
@@ -97,6 +122,8 @@ def network_environment(environ: Mapping[str, str]) -> dict[str, str]:
         value = environ.get(name) or environ.get(name.upper())
         if value:
             found[name] = found[name.upper()] = value
+    if Path(environ.get("RATTLER_AUTH_FILE") or "/nonexistent").is_file():
+        found["RATTLER_AUTH_FILE"] = environ["RATTLER_AUTH_FILE"]
     netrc = environ.get("NETRC") or f"{environ.get('HOME') or '/nonexistent'}/.netrc"
     if Path(netrc).is_file():
         found["NETRC"] = netrc
@@ -130,7 +157,7 @@ def _uv_files(environ: Mapping[str, str], home: Path, root: Path) -> Iterator[Pa
 
 
 def _uv_index(path: Path) -> str | None:
-    text = _text(path)
+    text = text_of(path)
     if text is None:
         return None
     try:
@@ -169,9 +196,9 @@ def _pip_files(environ: Mapping[str, str], home: Path, root: Path, site: Path) -
         yield Path(told)
 
 
-def _pip_index(path: Path) -> str | None:
-    """Return the index of one file of pip's: `[install]` counts more than `[global]`."""
-    text = _text(path)
+def _pip_value(path: Path, option: str) -> str | None:
+    """Return an option of one file of pip's: `[install]` counts more than `[global]`."""
+    text = text_of(path)
     if text is None:
         return None
     import configparser
@@ -185,12 +212,12 @@ def _pip_index(path: Path) -> str | None:
     for section in ("install", "global"):
         if parser.has_section(section):
             for key, value in parser.items(section):
-                if key.replace("_", "-").removeprefix("--") == "index-url" and value.strip():
+                if key.replace("_", "-").removeprefix("--") == option and value.strip():
                     return value.strip()
     return None
 
 
-def _text(path: Path) -> str | None:
+def text_of(path: Path) -> str | None:
     """Return a file's text, None if it is not there."""
     try:
         return path.read_text(encoding="utf-8", errors="replace")

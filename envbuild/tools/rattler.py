@@ -127,7 +127,7 @@ def solve(
             "mirrors": {name: list(urls) for name, urls in places.places.items()},
             "logins": [
                 [login.address, login.header]
-                for login in (*places.logins, *addresses.netrc_logins(access))
+                for login in (*places.logins, *addresses.file_logins(access))
             ],
             "questions": [_question(request) for request in requests],
         },

@@ -31,6 +31,8 @@ from rattler.networking import (
 )
 from rattler.package import BuildString
 
+from envbuild.tools.addresses import is_host
+
 _RETRIES = 2
 _REQUEST_TIMEOUT_S = 300
 _HALF_MS = timedelta(microseconds=500)
@@ -50,7 +52,12 @@ class _Question:
 
 
 def canonical(channel: str) -> str:
-    """Return a channel's address, no slash at its end; plain names are below the default alias."""
+    """Return a channel's address, no slash at its end; plain names are below the default alias.
+
+    The name `*` gives the alias itself, below which every plain name lies.
+    """
+    if channel == "*":
+        return canonical("any").removesuffix("/any")
     return Channel(channel).base_url.rstrip("/")
 
 
@@ -140,7 +147,7 @@ def _headers(logins: list[list[str]]) -> Callable[[str, str], dict[str, str] | N
     def headers(host: str, path: str) -> dict[str, str] | None:
         for address, header in rows:
             folder = address.path.rstrip("/") + "/"
-            if address.hostname == host and path.startswith(folder):
+            if is_host(address.hostname, host) and path.startswith(folder):
                 return {"Authorization": header}
         return None
 

@@ -43,6 +43,7 @@ def test_version_imports_click_and_little_else() -> None:
     assert {name for name in loaded if name.startswith("envbuild")} == {
         "envbuild",
         "envbuild.cli",
+        "envbuild.cli.complete",
         "envbuild.cli.context",
         "envbuild.cli.main",
         "envbuild.cli.options",
@@ -125,7 +126,7 @@ def test_commands_and_options_are_completed() -> None:
     assert _complete("envbuild comp") == ["completion"]
     assert _complete("envbuild ro") == ["rollback"]
     assert _complete("envbuild completion ") == ["bash", "zsh", "fish"]
-    assert _complete("envbuild completion --no-") == ["--no-progress"]
+    assert _complete("envbuild completion --no-p") == ["--no-progress"]
 
 
 def test_names_are_completed(tmp_path: Path) -> None:

@@ -13,10 +13,10 @@ from integration.channel_server import SNAPSHOT, serve, snapshot_mirrors
 from integration.index_server import Index, Proxy, default_index, serving
 from integration.locking import SMALL, Locker, envbuild, wheels
 
-from envbuild.tools import index_settings
+from envbuild.cli.context import Here
 
 _RECIPES = Path(__file__).parents[2] / "recipes"
-_UPSTREAM = index_settings.default_index(os.environ, Path.home()) or default_index()
+_UPSTREAM = Here().access.default_index or default_index()
 
 
 @pytest.fixture(autouse=True)

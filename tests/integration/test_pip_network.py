@@ -9,6 +9,7 @@ import pytest
 from integration.index_server import Proxy, default_index, serving
 from integration.pip_solving import Solver, codes, conda, one, pins
 
+from envbuild.cli.context import Here
 from envbuild.errors import NoSolution
 from envbuild.solve.half import PipHalf
 from envbuild.tools import index_settings
@@ -23,7 +24,7 @@ TORCH = ("pytorch=2.4.0", "numpy=1.26.4", "sympy=1.13.3", "mpmath=1.4.1", "jinja
 def solver(tmp_path_factory: pytest.TempPathFactory) -> Solver:
     return Solver(
         folder=tmp_path_factory.mktemp("pypi"),
-        index=index_settings.default_index(os.environ, Path.home()),
+        index=Here().access.default_index,
         environment=index_settings.network_environment(os.environ),
     )
 
@@ -74,7 +75,7 @@ def test_torch_for_a_python_that_it_has_no_wheel_for(solver: Solver) -> None:
 
 def test_two_mirrors_of_the_real_index(tmp_path: Path) -> None:
     """Each with settings of its own kind, as a user would have them, and another umask."""
-    upstream = index_settings.default_index(os.environ, Path.home()) or default_index()
+    upstream = Here().access.default_index or default_index()
     folders = [tmp_path / "one", tmp_path / "two"]
     for folder in folders:
         folder.mkdir()
@@ -100,10 +101,8 @@ def test_two_mirrors_of_the_real_index(tmp_path: Path) -> None:
 def _under(umask: int, environ: Mapping[str, str], folder: Path) -> PipHalf:
     old = os.umask(umask)
     try:
-        home = Path(environ.get("HOME", "/nonexistent"))
-        solver = Solver(
-            folder=folder / f"cache-{umask:o}", index=index_settings.default_index(environ, home)
-        )
+        here = Here({"HOME": "/nonexistent", **environ})
+        solver = Solver(folder=folder / f"cache-{umask:o}", index=here.access.default_index)
         return solver.solve("pypi: [requests, pyyaml]", cutoff=CUTOFF)
     finally:
         os.umask(old)

@@ -98,7 +98,7 @@ def site_facts(here: Here) -> "Facts":
     """
     from envbuild.compat.tables import load
 
-    told = here.environment.get("ENVBUILD_FACTS")
+    told = here.told.get("ENVBUILD_FACTS")
     return load(Path(told).expanduser() if told else None)
 
 

@@ -21,9 +21,8 @@ from envbuild.tools import units
     "--keep",
     metavar="N",
     type=click.IntRange(min=0),
-    default=collect.DEFAULT_KEEP,
-    show_default=True,
-    help="How many of the newest generations stay.",
+    help=f"How many of the newest generations stay (default: {collect.DEFAULT_KEEP})."
+    "  [env: ENVBUILD_KEEP]",
 )
 @options.dry_run_option
 @options.yes_option
@@ -31,13 +30,15 @@ from envbuild.tools import units
 @patience.lock_timeout_option
 @click.pass_obj
 def command(
-    here: Here, name: str | None, *, keep: int, dry_run: bool, yes: bool, as_json: bool
+    here: Here, name: str | None, *, keep: int | None, dry_run: bool, yes: bool, as_json: bool
 ) -> None:
     """Remove old generations, of one environment or of all.
 
     The current generation, the newest N, pinned ones (`envbuild pin`) and those that a process or
     another host uses, or an installed unit names, stay. What killed builds left goes.
     """
+    keep = here.settings.keep if keep is None else keep
+    keep = collect.DEFAULT_KEEP if keep is None else keep
     names = present.names(here.store) if name is None else (name,)
     places = [present.existing(here.store, each) for each in names]
     folders = units.folders(here.home)

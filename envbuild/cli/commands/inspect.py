@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from envbuild.cli import options, output
+from envbuild.cli import complete, options, output
 from envbuild.cli.context import Here
 from envbuild.errors import InputError
 from envbuild.native.code import Capability, GpuCode, capability_of, verdict
@@ -32,7 +32,7 @@ def _capability(_: click.Context, __: click.Parameter, values: tuple[str, ...]) 
     envbuild inspect h100-pt24 --json
     """,
 )
-@click.argument("target", metavar="FILE|FOLDER|NAME", shell_complete=options.complete_environments)
+@click.argument("target", metavar="FILE|FOLDER|NAME", shell_complete=complete.environments)
 @click.option(
     "--gpu",
     "gpus",

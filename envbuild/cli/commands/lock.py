@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from envbuild.cli import options, output, progress
+from envbuild.cli import complete, options, output, progress
 from envbuild.cli.context import Here
 from envbuild.errors import LockError
 from envbuild.findings import Findings, errors_of
@@ -65,7 +65,7 @@ class Wish:
 @options.offline_option
 @click.option("--all", "every", is_flag=True, help="Lock every recipe of the project.")
 @options.json_option
-@click.argument("names", metavar="[NAME...]", nargs=-1, shell_complete=options.complete_recipes)
+@click.argument("names", metavar="[NAME...]", nargs=-1, shell_complete=complete.recipes)
 @click.pass_obj
 def command(here: Here, /, **told: Any) -> int:  # noqa: ANN401
     """Solve recipes and write their locks; what need not change stays as it is.

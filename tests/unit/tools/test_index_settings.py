@@ -27,7 +27,8 @@ def machine(root: Path, *names: str, **files: str) -> None:
 
 
 def found(root: Path, **environ: str) -> str | None:
-    return default_index(environ, root / "home", root=root, site=root / "site")
+    told = default_index(environ, root / "home", root=root, site=root / "site")
+    return None if told is None else told.value
 
 
 def test_nothing_is_set(tmp_path: Path) -> None:
