@@ -102,29 +102,32 @@ class Here:
 
     @property
     def store(self) -> "Store":
-        """The store: `--store`, what is set for it, else one for root and one per user."""
-        from pathlib import Path
+        """The store: `--store`, what is set for it, else one for root and one per user.
 
-        from envbuild.store.layout import Store
+        Raises:
+            StoreError: Only a later envbuild knows its format.
+        """
+        from pathlib import Path
 
         told = self.store_option or self.told.get("ENVBUILD_STORE")
         if told:
-            return Store(root=Path(told).expanduser().absolute())
+            return _known_store(Path(told))
         if os.geteuid() == 0:
             return self.system_store
         data = self.environment.get("XDG_DATA_HOME") or ""
         base = Path(data) if data.startswith("/") else self.home / ".local/share"
-        return Store(root=base / "envbuild")
+        return _known_store(base / "envbuild")
 
     @property
     def system_store(self) -> "Store":
-        """The store of root, from which others run."""
+        """The store of root, from which others run.
+
+        Raises:
+            StoreError: Only a later envbuild knows its format.
+        """
         from pathlib import Path
 
-        from envbuild.store.layout import Store
-
-        told = self.told.get("ENVBUILD_SYSTEM_STORE") or "/var/lib/envbuild"
-        return Store(root=Path(told).expanduser().absolute())
+        return _known_store(Path(self.told.get("ENVBUILD_SYSTEM_STORE") or "/var/lib/envbuild"))
 
     @property
     def stores(self) -> "tuple[Store, ...]":
@@ -305,3 +308,17 @@ class Here:
         if self.environment.get("FORCE_COLOR", "0") != "0":
             return True
         return False if self.environment.get("TERM") == "dumb" else None
+
+
+def _known_store(root: "Path") -> "Store":
+    """Return the store in a folder.
+
+    Raises:
+        StoreError: Only a later envbuild knows its format.
+    """
+    from envbuild.store import formats
+    from envbuild.store.layout import Store
+
+    store = Store(root=root.expanduser().absolute())
+    formats.check(store)
+    return store

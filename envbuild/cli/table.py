@@ -33,7 +33,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "triangle": "Say which frameworks, CUDA, drivers and cards go together, and why not.",
         "facts": "Show what is known of drivers, CUDA, cards and frameworks, with sources.",
         "inspect": "Show what binaries hold: compilers, GPU code, needed libraries, glibc.",
-        "store": "Keep the store itself in order: after it was moved.",
+        "store": "Keep the store itself in order, after a move and after an upgrade.",
         "channel": "Manage local channels: host Pythons and added archives.",
         "completion": "Print the completion script of a shell.",
     },

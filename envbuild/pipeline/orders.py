@@ -21,7 +21,7 @@ from envbuild.recipe.load import LoadedRecipe, load
 from envbuild.store import manifest as manifests
 from envbuild.store import needs, noop, orders, present
 from envbuild.store.create import Host
-from envbuild.store.layout import STORE_FORMAT, Place, Store
+from envbuild.store.layout import GENERATION_FORMAT, Place, Store
 from envbuild.store.manifest import Inputs, Interpreter
 from envbuild.store.order import Order, OrderIndex
 from envbuild.target import Platform
@@ -141,7 +141,7 @@ def _on_host(order: Order, lock: Lock, ask: Ask, place: Place) -> tuple[Order, H
         ask.platform,
         interpreter=digest,
         python=python.version,
-        store_format=STORE_FORMAT,
+        store_format=GENERATION_FORMAT,
     )
     order = replace(
         order,
@@ -202,7 +202,7 @@ def make_order(
     digest = ""
     if lock.host_python is None:
         digest = environment_digest(
-            lock, platform, interpreter=None, python=python, store_format=STORE_FORMAT
+            lock, platform, interpreter=None, python=python, store_format=GENERATION_FORMAT
         )
     return Order(
         name=recipe.name,

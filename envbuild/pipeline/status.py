@@ -14,7 +14,7 @@ from envbuild.pipeline.orders import make_order
 from envbuild.recipe.load import LoadedRecipe, load
 from envbuild.store import manifest as manifests
 from envbuild.store import moved, noop, present
-from envbuild.store.layout import STORE_FORMAT, Generation, Place
+from envbuild.store.layout import GENERATION_FORMAT, Generation, Place
 from envbuild.store.manifest import Inputs, Interpreter, Manifest
 from envbuild.target import Platform
 from envbuild.tools import processes
@@ -142,7 +142,7 @@ def _wanted(
         platform,
         interpreter=interpreter.digest,
         python=interpreter.version,
-        store_format=STORE_FORMAT,
+        store_format=GENERATION_FORMAT,
     )
     return digest, (*findings, *_interpreter(interpreter, name))
 

@@ -11,7 +11,17 @@ from envbuild.access import Access
 from envbuild.errors import LockError
 from envbuild.findings import Findings
 from envbuild.progress import Progress
-from envbuild.store import halves, history, integrate, journal, leases, needs, noop, present
+from envbuild.store import (
+    formats,
+    halves,
+    history,
+    integrate,
+    journal,
+    leases,
+    needs,
+    noop,
+    present,
+)
 from envbuild.store import manifest as manifests
 from envbuild.store.build import Build, build
 from envbuild.store.installed import Owner
@@ -124,6 +134,7 @@ def create(
         with locks.exclusive(
             place.lock, timeout_s=patience_s, purpose=f"create {place.name}", told=progress.step
         ) as descriptor:
+            formats.begin(place.store)
             files.make_folder(place.generations)  # once it is held: `remove` takes it away
             leases.prepare(place.store)
             for rubbish in present.incomplete(place):

@@ -2,7 +2,7 @@
 
 import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -63,8 +63,9 @@ def read(place: Place) -> tuple[Move, ...]:
     """
     moves: list[Entry] = []
     try:
-        moves.extend(_older(place))
-        for entry in journal.read(place.store):
+        entries = journal.read(place.store)
+        moves.extend(_older(place, entries))
+        for entry in entries:
             if entry.change.environment == place.name:
                 if entry.change.what == journal.REMOVE:
                     moves.clear()  # what follows is of another environment of that name
@@ -93,8 +94,9 @@ def everything(store: Store) -> tuple[Entry, ...]:
     """
     try:
         places = map(store.place, present.names(store))
-        older = [entry for place in places for entry in _older(place)]
-        return (*sorted(older, key=lambda entry: entry.when), *journal.read(store))
+        entries = journal.read(store)
+        older = [entry for place in places for entry in _older(place, entries)]
+        return (*sorted(older, key=lambda entry: entry.when), *entries)
     except OSError as error:
         message = f"{error.filename or store.root}: {error.strerror}"
         raise StoreError(message) from error
@@ -211,11 +213,32 @@ def unusable(place: Place, error: OSError) -> StoreError:
     return StoreError(message, hint=hint)
 
 
-def _older(place: Place) -> Iterator[Entry]:
-    """Yield what the environment's own file says, from before stores had a journal."""
+def older_records(place: Place) -> Iterator[dict[str, object]]:
+    """Yield what the environment's own file says, from before stores had a journal, as lines of it.
+
+    Raises:
+        StoreError: A line is not one of ours.
+        OSError: It cannot be read.
+    """
     for where, line in journal.lines(place.history):
-        record = journal.loads(where, line)
-        yield journal.entry_of({**record, "environment": place.name, "moves": True}, where)
+        found = {**journal.loads(where, line), "environment": place.name, "moves": True}
+        journal.entry_of(found, where)
+        names = ("when", "who", "host", "what", "environment", "from", "to", "moves")
+        yield {name: found[name] for name in names}
+
+
+def _older(place: Place, entries: Sequence[Entry]) -> Iterator[Entry]:
+    """Yield what only the environment's own file says: `store migrate` puts that into the journal.
+
+    Args:
+        place: The environment.
+        entries: The journal.
+    """
+    known = set(entries)
+    for record in older_records(place):
+        entry = journal.entry_of(record, f"{place.history}")
+        if entry not in known:
+            yield entry
 
 
 def _refuse_moved(generation: Generation) -> None:

@@ -47,7 +47,7 @@ class Change:
 
     Attributes:
         what: `create`, `switch`, `rollback`, `repair`, `build` (a generation that did not become
-            current), `relink`, `pin`, `unpin`, `gc`, `remove`, `channel add` …
+            current), `relink`, `migrate`, `pin`, `unpin`, `gc`, `remove`, `channel add` …
         environment: Its name, None for a change of the whole store.
         origin: Generation that was current before; of `unpin` and `gc`, the one meant.
         to: Generation that became current, was built or pinned; of a channel, what was added.

@@ -10,6 +10,7 @@
     STORE/envs/NAME/logs/ID.log                what the programs of a build printed
     STORE/by-name/NAME -> ../envs/NAME/current what conda, VS Code and Jupyter see
     STORE/cache/{pkgs,uv,metadata,host}        caches, hard-linked into generations
+    STORE/format.json                          the format of the store
     STORE/journal.jsonl                        who changed what, when, from, to
     STORE/journal.lock                         held while a change happens
     STORE/hosts/                               who uses what, of a store that hosts share
@@ -30,7 +31,10 @@ MANIFEST = "manifest.json"
 ENVIRONMENT = "environment.json"
 NEEDS = "needs.json"
 ORDER = "order.json"
-STORE_FORMAT = 1
+GENERATION_FORMAT = 1
+"""How a generation is built; part of its digest, so that another way makes another generation."""
+STORE_FORMAT = 2
+"""What lies where in a store; see `store.formats`."""
 
 
 def check_name(name: str) -> str:
@@ -93,6 +97,11 @@ class Store:
     def hosts(self) -> Path:
         """A file per use of a generation; only where several hosts share the store."""
         return self.root / "hosts"
+
+    @property
+    def format(self) -> Path:
+        """The number of the store's format; stores of the first have no such file."""
+        return self.root / "format.json"
 
     @property
     def channels(self) -> Path:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from envbuild import __version__
-from envbuild.store.layout import STORE_FORMAT, Store
+from envbuild.store.layout import GENERATION_FORMAT, Store
 from envbuild.store.noop import digest_of
 from envbuild.store.order import Order, dumps, loads
 from envbuild.tools.files import make_folder, write_atomic
@@ -42,7 +42,7 @@ def keep(store: Store, recipe: Path, locks: Sequence[Path], order: Order) -> Non
 
 
 def _path(store: Store, recipe: Path, locks: Sequence[Path], platform: str) -> Path:
-    parts = [__version__, STORE_FORMAT, platform, f"{recipe}", digest_of(recipe)]
+    parts = [__version__, GENERATION_FORMAT, platform, f"{recipe}", digest_of(recipe)]
     parts += [[path.name, digest_of(path)] for path in locks]
     key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
     return store.cache / "orders" / f"{key[:32]}.json"

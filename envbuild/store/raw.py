@@ -27,10 +27,15 @@ def read_raw(generation: Generation) -> dict[str, Any] | None:
     except ValueError as error:
         message = f"{path} is damaged: {error}"
         raise StoreError(message, hint=again) from error
-    if not isinstance(data, dict) or data.get("version") != MANIFEST_VERSION:
-        message = f"{path} is not of a version that this envbuild knows"
-        raise StoreError(message, hint=f"use a newer envbuild, or: {again}")
-    return data
+    if isinstance(data, dict):
+        version = data.get("version")
+        if version == MANIFEST_VERSION:
+            return data
+        if type(version) is int and version > MANIFEST_VERSION:
+            message = f"{path}: format {version} is newer than this envbuild ({MANIFEST_VERSION})"
+            raise StoreError(message, hint="upgrade envbuild")
+    message = f"{path} is no manifest of envbuild"
+    raise StoreError(message, hint=again)
 
 
 def look(path: str | Path) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from envbuild.pipeline.status import Status, status
 from envbuild.recipe.load import load
 from envbuild.solve.solution import PlatformSolution, Solution
 from envbuild.store import manifest
-from envbuild.store.layout import STORE_FORMAT, Generation, Place
+from envbuild.store.layout import GENERATION_FORMAT, Generation, Place
 
 _RECIPE = 'name: demo\nchannels: [host]\npython: ">=3.11"\n'
 
@@ -61,7 +61,7 @@ class _World:
             "linux-64",
             interpreter=interpreter.digest,
             python=interpreter.version,
-            store_format=STORE_FORMAT,
+            store_format=GENERATION_FORMAT,
         )
         generation = made.make(self.place, f"{whole[:16]}{suffix}", interpreter=interpreter)
         written = manifest.read(generation)

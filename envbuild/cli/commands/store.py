@@ -1,10 +1,10 @@
-"""`envbuild store`: the store itself: after a move."""
+"""`envbuild store`: the store itself: after a move, and after an upgrade."""
 
 import click
 
 from envbuild.cli import moved, options, output, patience, progress
 from envbuild.cli.context import Here
-from envbuild.store import present, relink
+from envbuild.store import migrate, present, relink
 from envbuild.store.relink import Relinked
 
 
@@ -13,10 +13,11 @@ from envbuild.store.relink import Relinked
     examples="""
     envbuild store relink
     envbuild store relink h100-pt24 --dry-run
+    envbuild store migrate
     """,
 )
 def command() -> None:
-    """Keep the store itself in order: after it was moved."""
+    """Keep the store itself in order, after a move and after an upgrade."""
 
 
 @command.command(
@@ -83,3 +84,25 @@ def _show(here: Here, done: list[Relinked], *, dry_run: bool) -> None:
             output.result(f"{label} {what} from {one.origin} ({one.changed} files)")
     if not done:
         output.result("every generation lies where it was made")
+
+
+@command.command("migrate", examples="envbuild store migrate --dry-run")
+@options.dry_run_option
+@patience.lock_timeout_option
+@options.json_option
+@click.pass_obj
+def migrate_(here: Here, *, dry_run: bool, as_json: bool) -> None:
+    """Move a store that an older envbuild made on to the format of this one.
+
+    An older store works as it is; an older envbuild may refuse it afterwards. Nothing of any
+    environment changes.
+    """
+    done = migrate.migrate(here.store, who=moved.who(here), now=here.now(), dry_run=dry_run)
+    if as_json:
+        data = {"dry_run": dry_run, "from": done.origin, "to": done.to, "steps": list(done.steps)}
+        output.print_json(data)
+        return
+    for step in done.steps:
+        output.result(step)
+    if not done.steps:
+        output.result(f"the store is of format {done.to} already")

@@ -76,8 +76,8 @@ def test_no_manifest_is_no_generation(generation: Generation) -> None:
     ("text", "message"),
     [
         ("{", "damaged"),
-        ("[]", "version"),
-        ('{"version": 99}', "version"),
+        ("[]", "no manifest"),
+        ('{"version": 99}', "format 99 is newer"),
         ('{"version": 1}', "damaged"),
     ],
 )
