@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Iterator, Mapping
 
 import click
+import setting_page
 
 from envbuild.cli.main import commands
 from envbuild.cli.options import EVERYWHERE, Command, Group
@@ -18,14 +19,12 @@ _HANDED_OVER = (
     "executed, 127 where it does not exist; see [exit codes](../errors/index.md)."
 )
 _OTHER_NAMES = {"--locks": "ENVBUILD_LOCKFILES", "--no-compile": "ENVBUILD_COMPILE"}
+_OTHER_THINGS = {("ENVBUILD_PYTHON", "VERSION")}
 
 
-def pages(variables: frozenset[str]) -> Mapping[str, str]:
-    """Return a page in Markdown by file name.
-
-    Args:
-        variables: Names of the environment variables that there are.
-    """
+def pages() -> Mapping[str, str]:
+    """Return a page in Markdown by file name."""
+    variables = setting_page.variables()
     whole = click.Context(commands, info_name="envbuild")
     found = {}
     for name in HELP:
@@ -51,6 +50,21 @@ def tables() -> str:
             parts.append(f"| [`{name}`](commands/{name}.md){also} | {text} |")
         parts.append("")
     return "\n".join(parts)
+
+
+def options() -> Mapping[str, str]:
+    """Return the option that says the same as a variable, by the variable."""
+    whole = click.Context(commands, info_name="envbuild")
+    found: dict[str, str] = {}
+    for name in HELP:
+        for option in _ours(commands.get_command(whole, name)).get_params(whole):
+            if isinstance(option, click.Option):
+                variable = _variable(option, setting_page.variables())
+                record = option.get_help_record(whole)
+                if variable and record:
+                    short = record[0].rpartition(", ")[2]
+                    found.setdefault(variable, short)
+    return found
 
 
 def _ours(command: click.Command | None) -> Command | Group:
@@ -123,6 +137,6 @@ def _variable(option: click.Option, variables: frozenset[str]) -> str | None:
     for name in (*option.opts, *option.secondary_opts):
         made = "ENVBUILD_" + name.lstrip("-").replace("-", "_").upper()
         variable = _OTHER_NAMES.get(name, made)
-        if variable in variables:
+        if variable in variables and (variable, option.metavar) not in _OTHER_THINGS:
             return variable
     return None

@@ -1,6 +1,5 @@
 """What `mkdocs build` does besides: pages that are made from the sources, and their navigation."""
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +7,7 @@ import command_pages
 import error_pages
 import finding_pages
 import recipe_page
+import setting_page
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
@@ -33,6 +33,9 @@ def on_page_markdown(markdown: str, *, page: Page, **more: object) -> str:  # no
     path = page.file.src_uri
     if path == "cli.md":
         return markdown.replace("<!-- tables -->", command_pages.tables())
+    if path == "configuration.md":
+        table = setting_page.table(command_pages.options())
+        return markdown.replace("<!-- settings -->", table)
     if path == "errors/index.md":
         return error_pages.with_table(markdown, error_pages.read(_HERE / "errors"))
     if path == "findings/index.md":
@@ -44,9 +47,7 @@ def on_page_markdown(markdown: str, *, page: Page, **more: object) -> str:  # no
 
 def _made() -> dict[str, str]:
     """Return the pages that are made, by their path in the site."""
-    told = (_HERE / "configuration.md").read_text(encoding="utf-8")
-    variables = frozenset(re.findall(r"`(ENVBUILD_[A-Z_]+)`", told))
-    pages = {f"commands/{name}": text for name, text in command_pages.pages(variables).items()}
+    pages = {f"commands/{name}": text for name, text in command_pages.pages().items()}
     pages["recipe-keys.md"] = recipe_page.page()
     pages["changelog.md"] = (_HERE.parent / "CHANGELOG.md").read_text(encoding="utf-8")
     return pages

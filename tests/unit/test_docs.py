@@ -11,6 +11,7 @@ import error_pages
 import finding_pages
 import pytest
 import recipe_page
+import setting_page
 import yaml
 from pydantic import BaseModel
 
@@ -19,6 +20,7 @@ from envbuild import errors
 from envbuild.cli.main import commands
 from envbuild.cli.options import EVERYWHERE
 from envbuild.cli.table import HELP
+from envbuild.config.keys import KEYS
 from envbuild.recipe.load import loads
 from envbuild.recipe.service import Part
 
@@ -78,7 +80,7 @@ def test_examples_may_be_written_so(part: type[BaseModel]) -> None:
 
 
 def test_every_variable_is_described() -> None:
-    text = _document("docs/configuration.md")
+    text = _document("docs/configuration.md") + setting_page.table({})
     named = {
         name for source in _SOURCES.values() for name in re.findall(r"\bENVBUILD_[A-Z_]*", source)
     }
@@ -92,15 +94,25 @@ def test_every_variable_is_described() -> None:
 
 
 def test_every_command_has_a_page() -> None:
-    pages = command_pages.pages(frozenset({"ENVBUILD_LOCKED", "ENVBUILD_LOCKFILES"}))
+    pages = command_pages.pages()
     assert pages.keys() == {f"{name}.md" for name in HELP}
     assert "`--locked` | `ENVBUILD_LOCKED` |" in pages["create.md"]
     assert "`--locks DIR` | `ENVBUILD_LOCKFILES` |" in pages["create.md"]
+    assert "`--python PATH` | `ENVBUILD_PYTHON` |" in pages["create.md"]
+    assert "`--python VERSION` |  |" in pages["new.md"]
     assert "## add-python" in pages["channel.md"]
     assert "envbuild run quickstart -- python" in pages["run.md"]
     assert "125 where envbuild itself fails" in pages["run.md"]
     for name in HELP:
         assert f"(commands/{name}.md)" in command_pages.tables()
+
+
+def test_every_setting_is_in_the_table_with_its_option() -> None:
+    table = setting_page.table(command_pages.options())
+    for key in KEYS:
+        assert f"| `{key.name}` | {key.about} |" in table
+    assert re.search(r"^\| `store` .* `ENVBUILD_STORE` \| `--store DIR` \|$", table, re.MULTILINE)
+    assert "`ENVBUILD_LOCKFILES` | `--locks DIR` |" in table
 
 
 def _typed(text: str) -> Iterator[str]:
