@@ -19,7 +19,7 @@ _HANDED_OVER = (
     "executed, 127 where it does not exist; see [exit codes](../errors/index.md)."
 )
 _OTHER_NAMES = {"--locks": "ENVBUILD_LOCKFILES", "--no-compile": "ENVBUILD_COMPILE"}
-_OTHER_THINGS = {("ENVBUILD_PYTHON", "VERSION")}
+_ONLY_AS = {"--python": "PATH"}  # elsewhere it is a version
 
 
 def pages() -> Mapping[str, str]:
@@ -137,6 +137,6 @@ def _variable(option: click.Option, variables: frozenset[str]) -> str | None:
     for name in (*option.opts, *option.secondary_opts):
         made = "ENVBUILD_" + name.lstrip("-").replace("-", "_").upper()
         variable = _OTHER_NAMES.get(name, made)
-        if variable in variables and (variable, option.metavar) not in _OTHER_THINGS:
+        if variable in variables and option.metavar == _ONLY_AS.get(name, option.metavar):
             return variable
     return None
