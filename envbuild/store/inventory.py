@@ -167,9 +167,10 @@ def _statuses(folder: str) -> Iterator[os.stat_result]:
 
 
 def _summary(place: Place) -> Summary:
-    count = len(present.generations(place))
+    count = 0
     here: Generation | None = None
     try:
+        count = len(present.generations(place))
         here = present.current(place)
         if here is None:
             return Summary(name=place.name, current=None, generations=count)

@@ -24,24 +24,58 @@ def existing(store: Store, name: str) -> Place:
         UsageProblem: It is not a name.
         InputError: The store has no environment of that name.
     """
-    place = store.place(name)
-    if place.generations.is_dir():
-        return place
+    return found((store,), name)
+
+
+def found(stores: Sequence[Store], name: str) -> Place:
+    """Return the place of an environment in the first store that has it.
+
+    Raises:
+        UsageProblem: It is not a name.
+        InputError: No store has an environment of that name.
+    """
+    for store in stores:
+        place = store.place(name)
+        if os.path.isdir(place.generations):  # noqa: PTH112 - false where it may not be looked at
+            return place
     import difflib
 
-    near = difflib.get_close_matches(name, names(store), n=3)
+    known = {each for store in stores for each in names(store)}
+    near = difflib.get_close_matches(name, sorted(known), n=3)
     also = f"; near: {', '.join(near)}" if near else ""
-    message = f"no environment {name!r} in {store.root}{also}"
+    where = " or ".join(str(store.root) for store in stores)
+    message = f"no environment {name!r} in {where}{also}"
     raise InputError(message, source=name, hint=f"envbuild create {name}")
+
+
+def own(stores: Sequence[Store], name: str, *, command: str) -> Place:
+    """Return the place of an environment that is to be changed: the first store has it.
+
+    Args:
+        stores: The user's own store, then others that he runs from.
+        name: The environment.
+        command: The command that changes it, for the hint.
+
+    Raises:
+        UsageProblem: It is not a name.
+        InputError: No store has an environment of that name.
+        StoreError: Only another store has it.
+    """
+    place = found(stores, name)
+    if place.store == stores[0]:
+        return place
+    message = f"{name} is not yours: it is in the system's store, {place.store.root}"
+    hint = f"sudo envbuild {command} {name}, or envbuild create {name} for one of your own"
+    raise StoreError(message, hint=hint)
 
 
 def names(store: Store) -> tuple[str, ...]:
     """Return the names of the store's environments, sorted."""
     try:
         folders = sorted(store.environments.iterdir())
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
         return ()
-    return tuple(folder.name for folder in folders if (folder / "generations").is_dir())
+    return tuple(folder.name for folder in folders if os.path.isdir(folder / "generations"))  # noqa: PTH112
 
 
 def current(place: Place) -> Generation | None:

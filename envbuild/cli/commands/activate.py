@@ -26,7 +26,7 @@ def command(here: Here, name: str, generation: str | None) -> None:
     `envbuild_deactivate` puts everything back.
     """
     try:
-        activation = use.read(use.chosen(present.existing(here.store, name), generation))
+        activation = use.read(use.chosen(present.found(here.stores, name), generation))
     except EnvbuildError as error:
         if not sys.stdout.isatty():
             output.result(f"(exit {error.exit_code})")  # else eval takes an empty text for success

@@ -40,7 +40,7 @@ def command(
     keep = here.settings.keep if keep is None else keep
     keep = collect.DEFAULT_KEEP if keep is None else keep
     names = present.names(here.store) if name is None else (name,)
-    places = [present.existing(here.store, each) for each in names]
+    places = [present.own(here.stores, each, command="gc") for each in names]
     folders = units.folders(here.home)
     planned = collect.plan(places, keep=keep, unit_folders=folders)
     going = [generation for part in planned for generation in part.going]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import click
 
-from envbuild.cli import options, output
+from envbuild.cli import options, output, whose
 from envbuild.cli.context import Here
 from envbuild.store import history, present
 from envbuild.store.history import Move
@@ -37,9 +37,13 @@ def command(here: Here, name: str | None, *, as_json: bool) -> None:
         else:
             output.say(here, f"nothing was changed in {here.store.root} yet")
         return
-    moves = history.read(present.existing(here.store, name))
+    place = present.found(here.stores, name)
+    whose.say(here, place)
+    moves = history.read(place)
     if as_json:
-        output.print_json({"name": name, "history": _moves_data(moves)})
+        output.print_json(
+            {"name": name, "store": str(place.store.root), "history": _moves_data(moves)}
+        )
     elif moves:
         headings = ("NUMBER", "WHEN", "WHO", "WHAT", "FROM", "TO")
         output.result(output.table(headings, map(_move_row, moves)))

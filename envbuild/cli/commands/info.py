@@ -31,8 +31,9 @@ def command(here: Here, name: str | None, generation: str | None, *, as_json: bo
             raise click.UsageError(message)
         data = _installation(here)
     else:
-        place = present.existing(here.store, name)
-        data = _environment(inventory.details(use.chosen(place, generation)))
+        place = present.found(here.stores, name)
+        data = {"store": str(place.store.root)}
+        data |= _environment(inventory.details(use.chosen(place, generation)))
         data["generations"] = [asdict(each) for each in inventory.listed(place)]
     if as_json:
         output.print_json(data)
@@ -47,6 +48,7 @@ def _installation(here: Here) -> dict[str, object]:
         "envbuild": __version__,
         "platform": here.platform,
         "store": str(store.root),
+        "system_store": str(here.system_store.root),
         "free_bytes": free,
         "environments": len(present.names(store)),
         "caches": {

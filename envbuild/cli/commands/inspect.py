@@ -74,7 +74,7 @@ def _path(here: Here, target: str) -> Path:
     path = Path(target)
     if path.exists() or "/" in target or path.suffix in (".whl", ".conda", ".so", ".bz2"):
         return path
-    return use.chosen(present.existing(here.store, target), None).prefix
+    return use.chosen(present.found(here.stores, target), None).prefix
 
 
 def _verdicts(facts: "NativeFacts", gpu: Capability) -> dict[str, str]:

@@ -2,9 +2,11 @@
 
 import click
 
-from envbuild.cli import options, output
+from envbuild.cli import options, output, whose
 from envbuild.cli.context import Here
 from envbuild.store import inventory, present, use
+from envbuild.store.inventory import Summary
+from envbuild.store.layout import Store
 
 
 @options.command(
@@ -30,11 +32,12 @@ def command(here: Here, name: str | None, generation: str | None, *, as_json: bo
 
 
 def _environments(here: Here, *, as_json: bool) -> None:
-    found = inventory.summaries(here.store)
+    found = _seen(here)
     if as_json:
         rows = [
             {
                 "name": each.name,
+                "store": str(store.root),
                 "current": each.current,
                 "generations": each.generations,
                 "bytes": each.size,
@@ -43,13 +46,13 @@ def _environments(here: Here, *, as_json: bool) -> None:
                 "created": each.created or None,
                 "problem": each.problem or None,
             }
-            for each in found
+            for store, each in found
         ]
         output.print_json({"store": str(here.store.root), "environments": rows})
     elif found:
-        headings = ("NAME", "CURRENT", "GENERATIONS", "SIZE", "PLATFORM", "PYTHON", "CREATED")
-        lines = (
-            (
+        headings = ["NAME", "CURRENT", "GENERATIONS", "SIZE", "PLATFORM", "PYTHON", "CREATED"]
+        texts = [
+            [
                 each.name,
                 each.current or "-",
                 str(each.generations),
@@ -57,17 +60,31 @@ def _environments(here: Here, *, as_json: bool) -> None:
                 each.platform or "-",
                 each.python or "-",
                 each.problem or each.created or "-",
-            )
-            for each in found
-        )
-        output.result(output.table(headings, lines))
+                str(store.root),
+            ]
+            for store, each in found
+        ]
+        if any(store != here.store for store, _ in found):
+            headings.append("STORE")
+        output.result(output.table(headings, [row[: len(headings)] for row in texts]))
     else:
         output.say(here, f"no environments in {here.store.root}")
         output.next_step(here, "envbuild create quickstart")
 
 
+def _seen(here: Here) -> list[tuple[Store, Summary]]:
+    """Return the environments of the user's own store, then those of the system's besides."""
+    found: dict[str, tuple[Store, Summary]] = {}
+    for store in here.stores:
+        for each in inventory.summaries(store):
+            found.setdefault(each.name, (store, each))
+    return list(found.values())
+
+
 def _packages(here: Here, name: str, generation: str | None, *, as_json: bool) -> None:
-    chosen = use.chosen(present.existing(here.store, name), generation)
+    place = present.found(here.stores, name)
+    whose.say(here, place)
+    chosen = use.chosen(place, generation)
     packages = sorted(inventory.packages(chosen), key=lambda each: (each.name, each.kind))
     if as_json:
         rows = [

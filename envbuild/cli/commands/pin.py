@@ -14,6 +14,6 @@ from envbuild.store import collect, present
 @click.pass_obj
 def command(here: Here, name: str, generation: str) -> None:
     """Keep a generation from `envbuild gc`, until it is unpinned."""
-    place = present.existing(here.store, name)
+    place = present.own(here.stores, name, command="pin")
     pinned = collect.pin(place, generation, who=moved.who(here), now=here.now())
     output.result(f"{name}: {pinned.identifier} is pinned")

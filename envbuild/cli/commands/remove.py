@@ -25,7 +25,7 @@ def command(here: Here, name: str, *, yes: bool, as_json: bool) -> None:
     Refused while a process or another host uses one of them, or an installed unit names one.
     Caches, recipes and locks stay.
     """
-    place = present.existing(here.store, name)
+    place = present.own(here.stores, name, command="remove")
     parts = (*present.generations(place), *present.incomplete(place))
     freed = inventory.disk_bytes(parts)
     size = output.bytes_text(freed)

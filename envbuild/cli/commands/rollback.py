@@ -24,6 +24,6 @@ def command(here: Here, name: str, generation: str | None, *, as_json: bool) -> 
 
     With GENERATION (an ID, its beginning, or a number of `envbuild history NAME`) go there.
     """
-    place = present.existing(here.store, name)
+    place = present.own(here.stores, name, command="rollback")
     done = history.roll_back(place, generation, who=moved.who(here), now=here.now())
     moved.show(done, as_json=as_json)

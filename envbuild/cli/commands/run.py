@@ -35,6 +35,6 @@ def command(here: Here, name: str, generation: str | None, words: tuple[str, ...
     if not argv:
         message = "there is no command after --"
         raise click.UsageError(message)
-    activation = use.held(present.existing(here.store, name), generation)
+    activation = use.held(present.found(here.stores, name), generation)
     handover.warn(here, activation)
     use.execute(argv, activation.environment.apply(handover.environment(here)))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from envbuild.cli import handover, options, output
+from envbuild.cli import handover, options, output, whose
 from envbuild.cli.context import Here
 from envbuild.errors import ToolMissing
 from envbuild.store import present, shells, use
@@ -32,7 +32,8 @@ def command(here: Here, name: str, generation: str | None) -> None:
     It is $SHELL, else the first of bash, zsh and sh that is there. bash and zsh read the user's
     own start files first and show the environment's name in the prompt.
     """
-    activation = use.held(present.existing(here.store, name), generation)
+    activation = use.held(present.found(here.stores, name), generation)
+    whose.say(here, activation.generation.place)
     handover.warn(here, activation)
     given = handover.environment(here)
     outer = given.get(shells.INSIDE)

@@ -2,7 +2,7 @@
 
 import click
 
-from envbuild.cli import options, output
+from envbuild.cli import options, output, whose
 from envbuild.cli.context import Here
 from envbuild.findings import errors_of
 from envbuild.pipeline.status import Status, status
@@ -25,14 +25,17 @@ def command(here: Here, name: str | None, *, as_json: bool) -> int:
     Exit code 0: they are; 1: one is not. Nothing is solved and no network is used.
     """
     names = present.names(here.store) if name is None else (name,)
+    places = [present.found(here.stores, each) for each in names]
+    for place in places:
+        whose.say(here, place)
     found = [
         status(
-            present.existing(here.store, each),
+            place,
             recipe_folders=here.recipe_folders,
             find_lock=lambda recipe, file: here.lock_folder(recipe, recipe=file),
             platform=here.platform,
         )
-        for each in names
+        for place in places
     ]
     if as_json:
         output.print_json({"environments": [_data(each) for each in found]})

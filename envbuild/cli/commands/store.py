@@ -40,7 +40,7 @@ def relink_(here: Here, name: str | None, *, dry_run: bool, as_json: bool) -> in
     is and is named. Exit code 0: all work now; 1: some do not.
     """
     names = present.names(here.store) if name is None else (name,)
-    places = [present.existing(here.store, each) for each in names]
+    places = [present.own(here.stores, each, command="store relink") for each in names]
     with progress.shown(here) as shown:
         done = [
             one

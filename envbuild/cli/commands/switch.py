@@ -25,6 +25,6 @@ def command(here: Here, name: str, generation: str, *, as_json: bool) -> None:
     GENERATION is an ID, an unambiguous beginning of one, or a number of `envbuild history NAME`:
     the state after that move.
     """
-    place = present.existing(here.store, name)
+    place = present.own(here.stores, name, command="switch")
     done = history.switch(place, generation, who=moved.who(here), now=here.now())
     moved.show(done, as_json=as_json)

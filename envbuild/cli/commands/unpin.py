@@ -14,6 +14,6 @@ from envbuild.store import collect, present
 @click.pass_obj
 def command(here: Here, name: str, generation: str) -> None:
     """Let `envbuild gc` remove a generation again."""
-    place = present.existing(here.store, name)
+    place = present.own(here.stores, name, command="unpin")
     unpinned = collect.unpin(place, generation, who=moved.who(here), now=here.now())
     output.result(f"{name}: {unpinned.identifier} is not pinned")

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from envbuild.cli import options, output, patience, progress
+from envbuild.cli import options, output, patience, progress, whose
 from envbuild.cli.context import Here
 from envbuild.findings import Findings, errors_of
 from envbuild.store import manifest, present, use, verify
@@ -53,7 +53,12 @@ def command(
     made anew of what it was made from, under the next ID, and becomes current where the damaged
     one was, which stays as it is; exit code 0 then means that all is well now.
     """
-    chosen = use.chosen(present.existing(here.store, name), generation)
+    if repairs:
+        place = present.own(here.stores, name, command="verify --repair")
+    else:
+        place = present.found(here.stores, name)
+        whose.say(here, place)
+    chosen = use.chosen(place, generation)
     if repairs:
         return _repair(here, chosen, dry_run=dry_run, as_json=as_json)
     if dry_run:
@@ -90,6 +95,7 @@ def _data(chosen: Generation, findings: Findings) -> dict[str, object]:
     made = manifest.read(chosen)
     return {
         "name": made.name,
+        "store": str(chosen.place.store.root),
         "generation": chosen.identifier,
         "files": made.file_count,
         "bytes": made.file_bytes,
