@@ -18,6 +18,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "info": "Show the installation, or one environment.",
         "status": "Say whether environments are what their recipes and locks say now.",
         "verify": "Compare every installed file with its digest.",
+        "kernel": "Let Jupyter start an environment's Python; the environment must hold ipykernel.",
     },
     "Generations": {
         "history": "Show who moved an environment, when, from and to which generation.",
