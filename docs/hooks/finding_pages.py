@@ -7,6 +7,7 @@ from pathlib import Path
 from heads import read_head
 
 STAGES = {
+    "facts": "Against what is known",
     "locking": "Locking",
     "answers": "Does the lock answer the recipe?",
     "creating": "Creating",
@@ -14,6 +15,7 @@ STAGES = {
     "verifying": "Verifying",
 }
 _ALLOW = {
+    "facts": "In `envbuild check` and `envbuild lock`:",
     "locking": "In `envbuild lock`, and in a `create` that has to lock first:",
     "answers": "In `envbuild lock --check` only; `create` refuses such a lock all the same "
     "(unless with `--frozen`, which does not look).",
@@ -32,6 +34,7 @@ allow:
     where: …                # optional: only this place, as the finding names it
 ```"""
 _COMMANDS = {
+    "facts": "envbuild check",
     "locking": "envbuild lock",
     "answers": "envbuild lock --check",
     "creating": "envbuild create",

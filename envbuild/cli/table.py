@@ -7,6 +7,7 @@ SECTIONS: dict[str, dict[str, str]] = {
     "Recipes and locks": {
         "new": "Write recipes/NAME.yaml, commented, such that it locks as it is.",
         "schema": "Print the JSON Schema of recipes.",
+        "check": "Say whether a recipe is fine: its text, its lock, both against what is known.",
         "lock": "Solve recipes and write their locks.",
     },
     "Environments": {

@@ -4,7 +4,7 @@ Everything is judged by one function, so that a set is listed exactly where aski
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal
@@ -65,6 +65,21 @@ class Reason:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Floor:
+    """The oldest driver that does.
+
+    Attributes:
+        version: The driver's version.
+        why: What needs it.
+        sources: Where that was read.
+    """
+
+    version: str
+    why: str
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Judged:
     """A build, held against what is wanted.
 
@@ -88,7 +103,7 @@ def works(facts: Facts, wanted: Wanted) -> list[Judged]:
 
 def judged(facts: Facts, wanted: Wanted) -> list[Judged]:
     """Return every build of what is wanted, best first, each with its reasons against."""
-    found = [_judge(facts, build, wanted) for build in facts.builds if _is_meant(build, wanted)]
+    found = [judge(facts, build, wanted) for build in facts.builds if _is_meant(build, wanted)]
     return sorted(found, key=lambda each: _rank(each.build), reverse=True)
 
 
@@ -134,7 +149,8 @@ def _rank(build: FrameworkBuild) -> tuple[bool, Numbers, Numbers, bool]:
     return build.framework == "pytorch", numbers(build.version), cuda[:2], build.origin == "pypi"
 
 
-def _judge(facts: Facts, build: FrameworkBuild, wanted: Wanted) -> Judged:
+def judge(facts: Facts, build: FrameworkBuild, wanted: Wanted) -> Judged:
+    """Hold one build against what is wanted."""
     reasons = [*_versions(build, wanted)]
     answer: Answer = "native"
     floors: list[tuple[Numbers, str, tuple[str, ...]]] = []
@@ -174,7 +190,7 @@ def _versions(build: FrameworkBuild, wanted: Wanted) -> Iterator[Reason]:
     cuda = build.cuda or build.cuda_major or ""
     if wanted.cuda is not None and not _agrees(wanted.cuda, cuda):
         yield reason("cuda", f"it is built for CUDA {cuda}")
-    if wanted.cudnn is not None and not _takes(build.cudnn, wanted.cudnn):
+    if wanted.cudnn is not None and not takes(build.cudnn, wanted.cudnn):
         yield reason("cudnn", f"it takes cuDNN {build.cudnn or 'of an unknown version'}")
     if wanted.python is not None and build.pythons and wanted.python not in build.pythons:
         yield reason("python", f"it has no wheel for Python {wanted.python}")
@@ -186,7 +202,7 @@ def _agrees(wanted: str, there: str) -> bool:
     return all(left == right for left, right in pairs)
 
 
-def _takes(there: str | None, wanted: str) -> bool:
+def takes(there: str | None, wanted: str) -> bool:
     """Say whether a pin or a range takes some version that begins as the wanted one."""
     if there is None:
         return False
@@ -258,6 +274,22 @@ def _pinned_cudnn(facts: Facts, build: FrameworkBuild) -> Cudnn | None:
     return None
 
 
+def driver_floor(facts: Facts, cudas: Sequence[str], capabilities: Sequence[str]) -> Floor | None:
+    """Return the oldest driver that runs programs of CUDA releases on cards, or None if unknown.
+
+    Args:
+        facts: The tables.
+        cudas: Versions of CUDA.
+        capabilities: Compute capabilities of the cards.
+    """
+    floors = [one for capability in capabilities for one in _card_floor(facts, capability)]
+    floors += [one for cuda in cudas for one in _cuda_floor(facts, cuda, compiled=False)]
+    if not floors:
+        return None
+    version, why, sources = max(floors)
+    return Floor(version=_spelled(version), why=why, sources=sources)
+
+
 def _card_floor(facts: Facts, capability: str) -> Iterator[tuple[Numbers, str, tuple[str, ...]]]:
     """Yield the oldest driver that knows a card: the one of the first toolkit with code for it."""
     row = _architecture(facts, capability)
@@ -283,14 +315,20 @@ def _build_floor(
     """Yield the oldest drivers that run a build's CUDA; PTX needs the toolkit's own."""
     if build.driver is not None:
         yield numbers(build.driver), f"{build.framework} asks for it", build.sources
-    toolkit = _toolkit(facts, build.cuda or "")
+    if build.cuda is not None:
+        yield from _cuda_floor(facts, build.cuda, compiled=compiled)
+
+
+def _cuda_floor(
+    facts: Facts, cuda: str, *, compiled: bool
+) -> Iterator[tuple[Numbers, str, tuple[str, ...]]]:
+    toolkit = _toolkit(facts, cuda)
     if toolkit is None:
         return
     if compiled and (floor := _full(toolkit)):
-        yield floor, f"PTX of CUDA {build.cuda} is compiled by its own driver", toolkit.sources
+        yield floor, f"PTX of CUDA {cuda} is compiled by its own driver", toolkit.sources
     elif toolkit.minor_driver is not None:
-        text = f"CUDA {build.cuda} runs from there on"
-        yield numbers(toolkit.minor_driver), text, toolkit.sources
+        yield numbers(toolkit.minor_driver), f"CUDA {cuda} runs from there on", toolkit.sources
 
 
 def _full(toolkit: Toolkit) -> Numbers | None:

@@ -45,3 +45,8 @@ def judge(findings: Findings, loaded: LoadedRecipe, *, today: date) -> Findings:
         if entry.until < today
     )
     return (*left, *expired)
+
+
+def lines(findings: Findings) -> str:
+    """Return findings as the details of an error have them, a line each."""
+    return "\n".join(f"{one.where}: {one.what} [{one.code}]" for one in findings)

@@ -1,8 +1,10 @@
 """`Ask`: what `create` is asked, from the command line."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from envbuild.compat.model import Facts
 from envbuild.store.create import Options
 from envbuild.target import Platform
 
@@ -38,6 +40,7 @@ class Ask:
         locked: Refuse instead of locking.
         frozen: Take the lock without asking whether it answers.
         pythons: Where the host's interpreter is looked for.
+        facts: Reads what recipe and lock are held against.
         options: How to create.
     """
 
@@ -51,3 +54,4 @@ class Ask:
     exclude_newer: str | None
     pythons: Pythons
     options: Options
+    facts: Callable[[], Facts] = Facts

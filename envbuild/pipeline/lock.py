@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Final
 from packaging.utils import canonicalize_name
 
 from envbuild.access import Access
-from envbuild.errors import LockError, UsageProblem
-from envbuild.findings import Findings
+from envbuild.compat.model import Facts
+from envbuild.errors import LockError, Refused, UsageProblem
+from envbuild.findings import Findings, errors_of
 from envbuild.lock.model import CONDA_FILE, Lock, requirements_file
 from envbuild.packages import CondaPackage
+from envbuild.pipeline import allow
 from envbuild.progress import Progress
 from envbuild.recipe import cutoff
 from envbuild.recipe.load import LoadedRecipe
@@ -40,7 +42,6 @@ _LATER: Final = (
     "envbuild.lock.freeze",
     "envbuild.lock.files",
     "envbuild.lock.diff",
-    "envbuild.pipeline.allow",
     "uv",
 )
 """What is needed after the conda solve: imported while that runs, which takes as long."""
@@ -54,11 +55,13 @@ class LockOptions:
         old: The lock until now, whose packages stay where they can, or None.
         upgrade: What of it may move.
         exclude_newer: Cutoff as text, before the recipe's own, or None.
+        facts: What recipe and lock are held against.
     """
 
     old: Lock | None = None
     upgrade: Upgrade = field(default_factory=Upgrade)
     exclude_newer: str | None = None
+    facts: Facts = field(default_factory=Facts)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,11 +101,19 @@ def make_lock(
         engine: How the worker of the conda engine is started.
 
     Raises:
+        Refused: The facts speak against what the recipe asks for; nothing was solved.
         NoSolution: It cannot be done.
         FetchError: A channel or an index is out of reach.
         ToolError: An engine failed.
         UsageProblem: A cutoff is none, or a package to upgrade is not in the lock.
     """
+    from envbuild.pipeline.against import against_facts
+
+    today = now.astimezone(UTC).date()
+    if errors := errors_of(against_facts(loaded, None, options.facts, today=today)):
+        message = f"{loaded.recipe.name} is not locked: what is known speaks against it"
+        hint = f"envbuild check {loaded.recipe.name}"
+        raise Refused(message, hint=hint, details=allow.lines(errors))
     old, upgrade = options.old, _upgrade(options)
     instant = _cutoff(loaded, options, now=now.astimezone(UTC).replace(microsecond=0))
     make_folder(store.cache)
@@ -111,15 +122,16 @@ def make_lock(
 
     from envbuild.lock.diff import diff
     from envbuild.lock.freeze import freeze
-    from envbuild.pipeline import allow
 
     lock = freeze(loaded.recipe, solution)
     if old is not None and options.exclude_newer is None and not upgrade.everything:
         lock = _unmoved(old, lock)
+    said = allow.judge(solution.findings, loaded, today=today)
+    known = against_facts(loaded, lock, options.facts, today=today)
     return LockResult(
         lock=lock,
         changes=diff(old, lock),
-        findings=allow.judge(solution.findings, loaded, today=now.astimezone(UTC).date()),
+        findings=tuple(dict.fromkeys((*said, *known))),
     )
 
 

@@ -3,17 +3,19 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 from envbuild.access import Access
 from envbuild.channel import host
+from envbuild.compat.model import Facts
 from envbuild.errors import LockError, Refused, StoreError
 from envbuild.findings import Finding, Findings, Severity, errors_of
 from envbuild.lock import files
 from envbuild.lock.digest import applying, environment_digest
 from envbuild.lock.model import Lock
-from envbuild.pipeline.allow import allowed
+from envbuild.pipeline import allow
+from envbuild.pipeline.against import against_facts
 from envbuild.pipeline.ask import Ask
 from envbuild.pipeline.lock import LockOptions, check_lock, make_lock, write_lock
 from envbuild.progress import Progress
@@ -58,7 +60,7 @@ def new_order(
         findings = _unchecked(ask)
     else:
         progress.step("checking that the lock answers the recipe")
-        findings = _answered(lock, loaded)
+        findings = _answered(lock, loaded, ask.facts(), now=now)
     order = make_order(loaded, lock, ask.platform, inputs=inputs, findings=findings)
     if not ask.frozen and order.environment_digest:
         orders.keep(store, paths[0], locks, order)
@@ -84,11 +86,11 @@ def _lock(
         option = "--locked" if ask.locked else "--frozen"
         message = f"{name} has no lock, and {option} forbids to make one"
         raise LockError(message, source=name, hint=f"envbuild lock {name}")
-    options = LockOptions(exclude_newer=ask.exclude_newer)
+    options = LockOptions(exclude_newer=ask.exclude_newer, facts=ask.facts())
     result = make_lock(loaded, options, access=access, store=store, now=now, progress=progress)
     if errors := errors_of(result.findings):
         message = f"{name} cannot be locked as it is"
-        raise Refused(message, hint=f"envbuild lock {name}", details=_lines(errors))
+        raise Refused(message, hint=f"envbuild lock {name}", details=allow.lines(errors))
     write_lock(result.lock, ask.lock_output / name)
     return ask.lock_output / name, result.findings
 
@@ -106,22 +108,22 @@ def _unchecked(ask: Ask) -> Findings:
     )
 
 
-def _answered(lock: Lock, loaded: LoadedRecipe) -> Findings:
-    """Return what a lock's check says.
+def _answered(lock: Lock, loaded: LoadedRecipe, facts: Facts, *, now: datetime) -> Findings:
+    """Return what a lock's check says, and what the facts say against it.
 
     Raises:
-        Refused: The lock does not answer its recipe.
+        Refused: The lock does not answer its recipe, or cannot work.
     """
     findings = check_lock(lock, loaded)
+    name = loaded.recipe.name
+    known = against_facts(loaded, lock, facts, today=now.astimezone(UTC).date())
+    if errors := errors_of(known):
+        message = f"{name} cannot work: what is known speaks against it"
+        raise Refused(message, hint=f"envbuild check {name}", details=allow.lines(errors))
     if errors := errors_of(findings):
-        name = loaded.recipe.name
         message = f"the lock of {name} does not answer its recipe"
-        raise Refused(message, hint=f"envbuild lock {name}", details=_lines(errors))
-    return findings
-
-
-def _lines(findings: Findings) -> str:
-    return "\n".join(f"{one.where}: {one.what} [{one.code}]" for one in findings)
+        raise Refused(message, hint=f"envbuild lock {name}", details=allow.lines(errors))
+    return (*findings, *known)
 
 
 def _on_host(order: Order, lock: Lock, ask: Ask, place: Place) -> tuple[Order, Host]:
@@ -221,7 +223,7 @@ def make_order(
         link_scripts=lock.link_scripts,
         imports=recipe.smoke.imports,
         commands=recipe.smoke.commands,
-        allow=allowed(loaded),
+        allow=allow.allowed(loaded),
         needs=needs.from_recipe(recipe),
         inputs=inputs,
         findings=findings,

@@ -198,6 +198,7 @@ def _check(here: Here, loaded: "LoadedRecipe", wish: Wish, engine: "Runner") -> 
 
 def _lock(here: Here, loaded: "LoadedRecipe", wish: Wish, engine: "Runner") -> Row:
     """Solve the recipe and write its lock if it differs."""
+    from envbuild.cli.commands.facts import site_facts
     from envbuild.lock.model import CONDA_FILE
     from envbuild.pipeline import lock
     from envbuild.solve.solution import Upgrade
@@ -207,7 +208,12 @@ def _lock(here: Here, loaded: "LoadedRecipe", wish: Wish, engine: "Runner") -> R
     with progress.shown(here) as shown:
         made = lock.make_lock(
             loaded,
-            lock.LockOptions(old=old, upgrade=upgrade, exclude_newer=wish.exclude_newer),
+            lock.LockOptions(
+                old=old,
+                upgrade=upgrade,
+                exclude_newer=wish.exclude_newer,
+                facts=site_facts(here),
+            ),
             access=here.access,
             store=here.store,
             now=here.now(),

@@ -1,0 +1,76 @@
+"""Holding a recipe and its lock against the facts."""
+
+from datetime import date
+
+from envbuild.compat.check import check
+from envbuild.compat.model import Facts
+from envbuild.compat.subject import Part, Subject
+from envbuild.findings import Findings
+from envbuild.lock.model import Lock
+from envbuild.packages import CondaPackage, PipPackage
+from envbuild.pipeline import allow
+from envbuild.recipe.load import LoadedRecipe
+from envbuild.recipe.requirements import pip_needs
+from envbuild.target import Platform
+
+
+def against_facts(
+    loaded: LoadedRecipe, lock: Lock | None, facts: Facts, *, today: date
+) -> Findings:
+    """Return what the facts say against a recipe and its lock; what is let through are notes.
+
+    Args:
+        loaded: The recipe.
+        lock: Its lock; without one the recipe's own exact versions are looked at.
+        facts: The tables.
+        today: The day (UTC).
+    """
+    found = [
+        finding
+        for platform in loaded.recipe.target.platforms
+        for finding in check(_subject(loaded, lock, platform), facts)
+    ]
+    return allow.judge(tuple(found), loaded, today=today)
+
+
+def _subject(loaded: LoadedRecipe, lock: Lock | None, platform: Platform) -> Subject:
+    """Return what the facts are held against, for one platform."""
+    recipe = loaded.recipe
+    half = None if lock is None else lock.for_platform(platform)
+    places = {
+        "gpus": loaded.where("target", "gpus"),
+        "driver": loaded.where("target", "driver"),
+        "compiler": loaded.where("build", "compiler"),
+    }
+    return Subject(
+        name=recipe.name,
+        platform=platform,
+        gpus=recipe.target.gpus,
+        driver=recipe.target.driver,
+        cuda=recipe.triangle.cuda,
+        cudnn=recipe.triangle.cudnn,
+        compiler=recipe.build.compiler,
+        parts=_pins(loaded) if half is None else (*map(_part, half.conda), *map(_part, half.pip)),
+        places=places,
+    )
+
+
+def _part(package: CondaPackage | PipPackage) -> Part:
+    if isinstance(package, CondaPackage):
+        return Part(kind="conda", name=package.name, version=package.version, build=package.build)
+    return Part(kind="pypi", name=package.name, version=package.version)
+
+
+def _pins(loaded: LoadedRecipe) -> tuple[Part, ...]:
+    """Return the wheels that a recipe asks for in one version."""
+    return tuple(
+        Part(
+            kind="pypi",
+            name=need.name,
+            version=one.version,
+            extras=tuple(sorted(need.requirement.extras)),
+        )
+        for need in pip_needs(loaded.recipe)
+        for one in need.requirement.specifier
+        if one.operator == "==" and not one.version.endswith("*")
+    )
