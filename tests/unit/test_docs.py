@@ -20,6 +20,7 @@ from envbuild import errors
 from envbuild.cli.main import commands
 from envbuild.cli.options import EVERYWHERE
 from envbuild.cli.table import HELP
+from envbuild.config import files
 from envbuild.config.keys import KEYS
 from envbuild.recipe.load import loads
 from envbuild.recipe.service import Part
@@ -224,6 +225,15 @@ def test_a_recipe_that_is_shown_can_be_read(name: str) -> None:
         text = block if named else f"name: shown\n{block}"
         if "extends:" not in text:
             loads(text, source=f"{named[1] if named else 'shown'}.yaml")
+
+
+@pytest.mark.parametrize("name", ["docs/configuration.md", "docs/offline.md"])
+def test_a_configuration_that_is_shown_can_be_read(name: str, tmp_path: Path) -> None:
+    blocks = re.findall(r"^```toml\n(.*?)^```$", _document(name), re.DOTALL | re.MULTILINE)
+    assert blocks
+    for block in blocks:
+        (tmp_path / "config.toml").write_text(block)
+        assert files.read(tmp_path / "config.toml", home=tmp_path)
 
 
 @pytest.mark.parametrize("name", _PAGES)
