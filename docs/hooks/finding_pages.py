@@ -13,6 +13,7 @@ STAGES = {
     "creating": "Creating",
     "status": "Status",
     "verifying": "Verifying",
+    "self": "Checking the installation",
 }
 _ALLOW = {
     "facts": "In `envbuild check` and `envbuild lock`:",
@@ -40,6 +41,7 @@ _COMMANDS = {
     "creating": "envbuild create",
     "status": "envbuild status",
     "verifying": "envbuild verify",
+    "self": "envbuild self check",
 }
 
 

@@ -31,6 +31,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "remove": "Remove an environment with all its generations.",
     },
     "More": {
+        "self": "Look after envbuild itself.",
         "config": "Show every setting with its value and where it was said.",
         "triangle": "Say which frameworks, CUDA, drivers and cards go together, and why not.",
         "facts": "Show what is known of drivers, CUDA, cards and frameworks, with sources.",

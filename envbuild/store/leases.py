@@ -73,7 +73,7 @@ def prepare(store: Store) -> None:
     Raises:
         OSError: It cannot be made.
     """
-    if not os.path.isdir(store.hosts) and _file_system(store) in _SHARED:  # noqa: PTH112
+    if not os.path.isdir(store.hosts) and file_system(store) in _SHARED:  # noqa: PTH112
         with contextlib.suppress(FileExistsError):
             store.hosts.mkdir()
             store.hosts.chmod(_MODE)  # every user who runs something leaves a file
@@ -194,7 +194,7 @@ def _start(pid: int) -> str | None:
         return None
 
 
-def _file_system(store: Store) -> str:
+def file_system(store: Store) -> str:
     """Return the type of the file system on which a store lies (proc(5), mountinfo)."""
     root = os.path.realpath(store.root)
     best, kind = "", ""

@@ -132,3 +132,28 @@ def test_a_wrong_file_stops_every_command_but_help(
     assert envbuild("list", "--no-config") == 0
     assert envbuild("list", "--no-config", "--config-file", "x") == 2
     assert envbuild("list", "--config-file", "/nowhere") == 3
+
+
+def test_self_check_asks_what_is_set_when_it_is_told_to(
+    at: Locker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    host = at.channels.with_login(_LOGIN)
+    text = f"""[mirrors]
+conda-forge = "{host}/conda-forge"
+gone = "{host}/gone"
+[index]
+default = "{at.server.url("main")}"
+"""
+    _write(at.root / "home/.config/envbuild/config.toml", text)
+    assert envbuild("self", "check", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["network"] is None
+    assert at.channels.log == []
+    assert envbuild("self", "check", "--json", "--network") == 1
+    told = json.loads(capsys.readouterr().out)
+    assert told["network"][f"{at.channels.url}/conda-forge"] == ""
+    assert told["network"][at.server.url("main")] == ""
+    (found,) = told["findings"]
+    assert (found["code"], found["where"]) == ("network-unreachable", f"{at.channels.url}/gone")
+    assert envbuild("self", "check", "--network") == 1
+    said = capsys.readouterr()
+    assert "s3cret" not in said.out + said.err

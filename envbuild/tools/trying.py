@@ -1,0 +1,110 @@
+"""What a folder's file system can do, found by trying in the folder itself."""
+
+import contextlib
+import errno
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+_FICLONE = 0x40049409  # ioctl_ficlone(2)
+_PROGRAM = b"#!/bin/sh\nexit 0\n"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Abilities:
+    """What could be done in a folder.
+
+    Attributes:
+        free_bytes: Room for this user.
+        hard_links: Whether a file may have two names.
+        reflinks: Whether files may share their blocks.
+        tells_case: Whether `a` and `A` are two names.
+        executes: Whether programs may be run from there.
+        locks: Whether flock(2) keeps a second one out.
+    """
+
+    free_bytes: int
+    hard_links: bool
+    reflinks: bool
+    tells_case: bool
+    executes: bool
+    locks: bool
+
+
+def abilities(folder: Path) -> Abilities:
+    """Try what can be done in a folder; nothing of it stays.
+
+    Args:
+        folder: A folder that is there.
+
+    Raises:
+        OSError: Nothing can be written there.
+    """
+    with tempfile.TemporaryDirectory(prefix=".envbuild-trying-", dir=folder) as name:
+        place = Path(name)
+        program = place / "program"
+        program.write_bytes(_PROGRAM)
+        program.chmod(0o755)
+        return Abilities(
+            free_bytes=shutil.disk_usage(folder).free,
+            hard_links=_can_link(program, place / "link"),
+            reflinks=_can_clone(program, place / "clone"),
+            tells_case=not (place / "PROGRAM").exists(),
+            executes=_may_execute(program),
+            locks=_can_lock(place / "lock"),
+        )
+
+
+def nearest(path: Path) -> Path:
+    """Return a path, or the nearest folder above it that is there."""
+    while not path.is_dir():
+        path = path.parent
+    return path
+
+
+def _can_link(program: Path, to: Path) -> bool:
+    try:
+        to.hardlink_to(program)
+    except OSError:
+        return False
+    return True
+
+
+def _can_clone(program: Path, to: Path) -> bool:
+    with program.open("rb") as source, to.open("wb") as target:
+        try:
+            fcntl.ioctl(target.fileno(), _FICLONE, source.fileno())
+        except OSError:
+            return False
+    return True
+
+
+def _may_execute(program: Path) -> bool:
+    """Tell by the mount's flag, and by access(2), which knows it too."""
+    return not os.statvfs(program).f_flag & os.ST_NOEXEC and os.access(program, os.X_OK)
+
+
+def _can_lock(path: Path) -> bool:
+    with _opened(path) as first, _opened(path) as second:
+        try:
+            fcntl.flock(first, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(second, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            return error.errno == errno.EWOULDBLOCK
+    return False
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
