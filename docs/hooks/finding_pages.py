@@ -8,6 +8,7 @@ from heads import read_head
 
 STAGES = {
     "facts": "Against what is known",
+    "moving over": "Taking over an environment",
     "locking": "Locking",
     "answers": "Does the lock answer the recipe?",
     "creating": "Creating",
@@ -36,6 +37,7 @@ allow:
 ```"""
 _COMMANDS = {
     "facts": "envbuild check",
+    "moving over": "envbuild new --from",
     "locking": "envbuild lock",
     "answers": "envbuild lock --check",
     "creating": "envbuild create",

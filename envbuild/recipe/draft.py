@@ -11,6 +11,7 @@ from packaging.utils import canonicalize_name
 
 from envbuild.recipe import requirements
 from envbuild.recipe.foreign import Foreign
+from envbuild.recipe.living import Living, comments
 from envbuild.target import Platform
 
 DEFAULT_PYTHON: Final = "3.12"
@@ -46,7 +47,8 @@ class Draft:
         channels: conda channels.
         conda: Match specs.
         pypi: Requirements with their hashes.
-        origin: The file that it was made from, or None.
+        origin: The file or folder that it was made from, or None.
+        left_out: What that has and the recipe has not, a line each.
     """
 
     name: str
@@ -60,6 +62,28 @@ class Draft:
     conda: tuple[str, ...] = ()
     pypi: tuple[str, ...] = ()
     origin: str | None = None
+    left_out: tuple[str, ...] = ()
+
+
+def moved_over(draft: Draft, living: Living, *, origin: str) -> Draft:
+    """Return the draft with what a living environment holds.
+
+    Args:
+        draft: What is said already.
+        living: What the environment holds.
+        origin: Its folder, for a comment.
+    """
+    return replace(
+        draft,
+        host=living.host,
+        python=living.python,
+        cuda=living.cuda or draft.cuda,
+        channels=tuple(living.channels),
+        conda=tuple(living.conda),
+        pypi=tuple(living.pypi),
+        origin=origin,
+        left_out=tuple(comments(living)),
+    )
 
 
 def taken_over(draft: Draft, foreign: Foreign, *, origin: str) -> Draft:
@@ -128,6 +152,9 @@ def _framework_requirement(draft: Draft) -> tuple[str, ...]:
 
 def _head(draft: Draft) -> str:
     origin = f"# Made from {_one_line(draft.origin)}.\n" if draft.origin else ""
+    if draft.left_out:
+        origin += "# What it has and this recipe has not:\n"
+        origin += "".join(f"#   {_one_line(line)}\n" for line in draft.left_out)
     what = [draft.framework] if draft.framework else []
     what += [f"for {', '.join(gpu.upper() for gpu in draft.gpus)}"] if draft.gpus else []
     what += ["on"] if what else []

@@ -221,3 +221,22 @@ def test_a_conda_recipe_is_read_once(project: Locker, capsys: pytest.CaptureFixt
         assert "libzlib" in capsys.readouterr().err
     orders = (project.root / "store/cache/orders").iterdir()
     assert sum('"plain"' in path.read_text() for path in orders) == 1
+
+
+def test_a_generation_becomes_a_recipe_that_locks_the_same(
+    project: Locker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = project.write(HOST)
+    assert envbuild("create", name) == 0
+    prefix = project.root / "store/envs" / name / "current"
+    assert envbuild("new", "again", "--from", str(prefix)) == 0
+    assert envbuild("lock", "again") == 0
+    assert "not-carried" not in capsys.readouterr().err
+    before, after = (
+        [line for line in text.decode().splitlines() if line and not line.startswith("#")]
+        for text in (
+            next(v for k, v in project.files(one).items() if k == "requirements.linux-64.txt")
+            for one in (name, "again")
+        )
+    )
+    assert [line for line in after if "==" in line] == [line for line in before if "==" in line]

@@ -38,6 +38,35 @@ def test_a_rendered_file_locks_with_the_hash_it_had(folder: Path) -> None:
     assert HASH in next((folder / "lockfiles/old").glob("requirements.*.txt")).read_text()
 
 
+@pytest.mark.network
+@pytest.mark.slow
+def test_a_living_venv_becomes_a_recipe_that_locks(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "old"], check=True)
+    (folder / "mine").mkdir()
+    (folder / "mine/pyproject.toml").write_text(
+        '[build-system]\nrequires = ["flit-core"]\nbuild-backend = "flit_core.buildapi"\n'
+        '[project]\nname = "mine"\nversion = "1.0"\ndescription = "x"\n'
+    )
+    (folder / "mine/mine.py").write_text("")
+    pip = [f"{folder}/old/bin/python", "-m", "pip", "--quiet", "install"]
+    subprocess.run([*pip, "six==1.16.0", "idna==3.7"], check=True)
+    subprocess.run([*pip, "-e", "./mine"], check=True)
+    assert main(["new", "moved", "--from", "old"]) == 0
+    error = capsys.readouterr().err
+    what = f"mine 1.0: it is an editable install of file://{folder}/mine"
+    assert f"warning: {what} [not-carried]" in error
+    assert f"#   {what}\n" in (folder / "recipes/moved.yaml").read_text()
+    recipe = load("moved", [folder / "recipes"]).recipe
+    assert recipe.channels == ("host",)
+    assert recipe.pypi[:1] == ("idna ==3.7",)
+    assert "six ==1.16.0" in recipe.pypi
+    assert main(["lock", "moved"]) == 0
+    locked = next((folder / "lockfiles/moved").glob("requirements.*.txt")).read_text()
+    assert "six==1.16.0" in locked
+
+
 def test_questions_on_a_terminal(folder: Path) -> None:
     terminal, end = pty.openpty()
     words = [sys.executable, "-m", "envbuild", "new", "asked"]

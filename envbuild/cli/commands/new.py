@@ -13,6 +13,7 @@ from envbuild.cli.context import Here
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from envbuild.findings import Findings
     from envbuild.recipe.draft import Draft
 
 _FIELDS = (
@@ -23,6 +24,7 @@ _EXAMPLES = """
 envbuild new train --python 3.11 --framework pytorch==2.4.0 --gpu h100 --cuda 12.4
 envbuild new tools --host --pypi "ruff >=0.12"
 envbuild new old --from environment.yml
+envbuild new old --from /opt/conda/envs/train
 """
 
 
@@ -85,9 +87,10 @@ def _pass(check: str, text: str) -> str:
 @click.option(
     "--from",
     "origin",
-    metavar="FILE",
-    type=click.Path(exists=True, dir_okay=False),
-    help="Take over a conda environment.yml or a requirements.txt.",
+    metavar="PATH",
+    type=click.Path(exists=True),
+    help="Take over a conda environment.yml, a requirements.txt, or a living conda environment or"
+    " venv by its folder.",
 )
 @click.option("--force", is_flag=True, help="Overwrite a recipe of that name.")
 @options.platform_option
@@ -100,8 +103,9 @@ def command(here: Here, /, name: str, force: bool, **told: Any) -> None:  # noqa
     path = _free_place(here, name, force=force)
     if not any(told.values()) and sys.stdin.isatty() and sys.stdout.isatty():
         told |= ask()
-    draft, notes = _draft(here, name, told)
+    draft, notes, findings = _draft(here, name, told)
     _write(path, draft)
+    output.print_findings(here, findings, err=True)
     for note in notes:
         output.say(here, f"note: {note}")
     output.result(str(path))
@@ -156,10 +160,10 @@ def _free_place(here: Here, name: str, *, force: bool) -> "Path":
     return path
 
 
-def _draft(here: Here, name: str, told: dict[str, Any]) -> "tuple[Draft, list[str]]":
-    """Return what the recipe is to say, and what to tell about it."""
+def _draft(here: Here, name: str, told: dict[str, Any]) -> "tuple[Draft, list[str], Findings]":
+    """Return what the recipe is to say, what to tell about it, and what it does not carry."""
     from envbuild.errors import HostError
-    from envbuild.recipe.draft import Draft, taken_over
+    from envbuild.recipe.draft import Draft, moved_over, taken_over
 
     draft = Draft(name=name)
     notes: list[str] = []
@@ -167,19 +171,30 @@ def _draft(here: Here, name: str, told: dict[str, Any]) -> "tuple[Draft, list[st
         draft = replace(draft, platforms=(here.platform,))
     except HostError:
         notes.append(f"this machine is no platform of envbuild; {draft.platforms[0]} is written")
+    findings: Findings = ()
     if told["origin"]:
         from pathlib import Path
 
-        from envbuild.recipe import foreign
+        from envbuild.recipe import foreign, living
 
-        file = foreign.load(Path(told["origin"]))
-        draft = taken_over(draft, file, origin=Path(told["origin"]).name)
-        notes += file.notes
+        origin = Path(told["origin"])
+        if origin.is_dir():
+            found = living.load(origin.absolute())
+            draft = moved_over(draft, found, origin=f"{origin.absolute()}")
+            findings = tuple(found.findings)
+            notes += [f"{origin}: all packages are pinned: what was asked for is not known"] * (
+                bool(found.conda) and not found.asked
+            )
+        else:
+            file = foreign.load(origin)
+            draft = taken_over(draft, file, origin=origin.name)
+            notes += file.notes
     if told["host"]:
         draft = replace(draft, host=True, channels=("host",), python=_OWN_PYTHON)
     told["conda"] = (*draft.conda, *told["conda"])
     told["pypi"] = (*draft.pypi, *told["pypi"])
-    return replace(draft, **{key: told[key] for key in _FIELDS if told.get(key)}), notes
+    told_fields = {key: told[key] for key in _FIELDS if told.get(key)}
+    return replace(draft, **told_fields), notes, findings
 
 
 def _write(path: "Path", draft: "Draft") -> None:
