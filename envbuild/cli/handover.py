@@ -25,7 +25,7 @@ def environment(here: Here) -> dict[str, str]:
 
 def warn(here: Here, activation: Activation) -> None:
     """Say so where other hosts cannot be told that this one uses a generation."""
-    if not activation.said:
+    if activation.kept is not None and not activation.kept.said:
         hosts = activation.generation.place.store.hosts
         output.say(
             here, f"warning: {hosts} cannot be written: other hosts may remove what is used here"

@@ -9,13 +9,17 @@ first SHA-256 of archives for which a channel publishes only md5.
 import contextlib
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from envbuild.errors import FetchError, StoreError
+from envbuild.tools.locks import bounded
 
-_BUSY_S = 60.0
+_BUSY_S = 30.0
+_GRACE_S = 5.0
+_Answer = TypeVar("_Answer")
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS trees (package TEXT PRIMARY KEY, columns TEXT NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS archives (
@@ -66,10 +70,9 @@ class Ledger:
         """
         if not self._path.exists():
             return {}
-        with self._open() as connection:
-            marks = ",".join("?" * len(packages))
-            query = f"SELECT package, columns FROM trees WHERE package IN ({marks})"  # noqa: S608
-            found = connection.execute(query, tuple(packages)).fetchall()
+        marks = ",".join("?" * len(packages))
+        query = f"SELECT package, columns FROM trees WHERE package IN ({marks})"  # noqa: S608
+        found = self._do(lambda to: to.execute(query, tuple(packages)).fetchall())
         return {package: Tree(**json.loads(columns)) for package, columns in found}
 
     def remember(self, trees: Mapping[str, Tree]) -> None:
@@ -84,8 +87,7 @@ class Ledger:
             (package, json.dumps(_columns(tree), separators=(",", ":"), ensure_ascii=False))
             for package, tree in trees.items()
         ]
-        with self._open() as connection:
-            connection.executemany("INSERT OR REPLACE INTO trees VALUES (?, ?)", rows)
+        self._do(lambda to: to.executemany("INSERT OR REPLACE INTO trees VALUES (?, ?)", rows))
 
     def forget(self, packages: Sequence[str]) -> None:
         """Drop what is known of these packages: their cache entries are gone.
@@ -93,10 +95,8 @@ class Ledger:
         Raises:
             StoreError: The ledger cannot be written.
         """
-        with self._open() as connection:
-            connection.executemany(
-                "DELETE FROM trees WHERE package = ?", [(package,) for package in packages]
-            )
+        rows = [(package,) for package in packages]
+        self._do(lambda to: to.executemany("DELETE FROM trees WHERE package = ?", rows))
 
     def doubt(self) -> None:
         """Drop what is known of all files: some were found changed although nothing showed it.
@@ -105,8 +105,7 @@ class Ledger:
             StoreError: The ledger cannot be written.
         """
         if self._path.exists():
-            with self._open() as connection:
-                connection.execute("DELETE FROM trees")
+            self._do(lambda to: to.execute("DELETE FROM trees"))
 
     def has_wheels(self, half: str) -> bool:
         """Tell whether a PyPI half (by digest) was installed from this store's cache before.
@@ -116,9 +115,8 @@ class Ledger:
         """
         if not self._path.exists():
             return False
-        with self._open() as connection:
-            row = connection.execute("SELECT 1 FROM wheels WHERE half = ?", (half,)).fetchone()
-        return row is not None
+        query = "SELECT 1 FROM wheels WHERE half = ?"
+        return self._do(lambda to: to.execute(query, (half,)).fetchone()) is not None
 
     def note_wheels(self, half: str) -> None:
         """Keep that a PyPI half (by digest) is in this store's cache.
@@ -127,8 +125,7 @@ class Ledger:
             StoreError: The ledger cannot be written.
         """
         if not self.has_wheels(half):
-            with self._open() as connection:
-                connection.execute("INSERT OR IGNORE INTO wheels VALUES (?)", (half,))
+            self._do(lambda to: to.execute("INSERT OR IGNORE INTO wheels VALUES (?)", (half,)))
 
     def first_digest(self, archive: str, sha256: str, *, when: str) -> None:
         """Keep the SHA-256 of an archive that has only md5, or compare with the one kept.
@@ -142,13 +139,14 @@ class Ledger:
             FetchError: It is another one than the first time.
             StoreError: The ledger cannot be read or written.
         """
-        with self._open() as connection:
-            connection.execute(
-                "INSERT OR IGNORE INTO archives VALUES (?, ?, ?)", (archive, sha256, when)
-            )
-            row = connection.execute(
-                "SELECT sha256, first_seen FROM archives WHERE archive = ?", (archive,)
-            ).fetchone()
+
+        def kept(to: sqlite3.Connection) -> tuple[str, str]:
+            to.execute("INSERT OR IGNORE INTO archives VALUES (?, ?, ?)", (archive, sha256, when))
+            query = "SELECT sha256, first_seen FROM archives WHERE archive = ?"
+            found: tuple[str, str] = to.execute(query, (archive,)).fetchone()
+            return found
+
+        row = self._do(kept)
         if row[0] != sha256:
             message = f"{archive} has SHA-256 {sha256}, but had {row[0]} on {row[1]}"
             hint = "its channel publishes only md5 and the content changed: find out why first"
@@ -162,13 +160,20 @@ class Ledger:
         """
         if not archives or not self._path.exists():
             return {}
-        with self._open() as connection:
-            marks = ",".join("?" * len(archives))
-            query = f"SELECT archive, sha256 FROM archives WHERE archive IN ({marks})"  # noqa: S608
-            return dict(connection.execute(query, tuple(archives)).fetchall())
+        marks = ",".join("?" * len(archives))
+        query = f"SELECT archive, sha256 FROM archives WHERE archive IN ({marks})"  # noqa: S608
+        return dict(self._do(lambda to: to.execute(query, tuple(archives)).fetchall()))
 
-    @contextlib.contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
+    def _do(self, work: Callable[[sqlite3.Connection], _Answer]) -> _Answer:
+        """Do one transaction; also where the file's locks never return, it ends.
+
+        Raises:
+            StoreError: The ledger cannot be read or written, or its file system does not answer.
+        """
+        answer: _Answer = bounded(lambda: self._done(work), _BUSY_S + _GRACE_S, f"{self._path}")
+        return answer
+
+    def _done(self, work: Callable[[sqlite3.Connection], _Answer]) -> _Answer:
         try:
             with contextlib.closing(sqlite3.connect(self._path, timeout=_BUSY_S)) as connection:
                 version = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -178,7 +183,7 @@ class Ledger:
                     message = f"{self._path} is of another version of envbuild ({version})"
                     raise StoreError(message, hint="use a newer envbuild, or another --store")
                 with connection:
-                    yield connection
+                    return work(connection)
         except sqlite3.Error as error:
             message = f"{self._path}: {error}"
             hint = "if it is damaged, remove it: files are then hashed once more"

@@ -20,20 +20,33 @@ _SHELL = "/bin/sh"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Kept:
+    """A generation that nobody removes meanwhile.
+
+    Attributes:
+        generation: The generation.
+        mapped: What shows in proc(5) that this process uses it, as long as it is referred to.
+        said: Whether other hosts could be told, where they share the store.
+    """
+
+    generation: Generation
+    mapped: mmap.mmap | None
+    said: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Activation:
     """A generation and what it sets.
 
     Attributes:
         generation: The generation.
         environment: What it sets.
-        mapped: What shows in proc(5) that this process uses it, as long as it is referred to.
-        said: Whether other hosts could be told, where they share the store.
+        kept: What keeps it from being removed, None for nothing.
     """
 
     generation: Generation
     environment: Environment
-    mapped: mmap.mmap | None = field(default=None, compare=False)
-    said: bool = True
+    kept: Kept | None = field(default=None, compare=False)
 
 
 def chosen(place: Place, wanted: str | None) -> Generation:
@@ -55,28 +68,33 @@ def chosen(place: Place, wanted: str | None) -> Generation:
     return generation
 
 
-def held(place: Place, wanted: str | None) -> Activation:
-    """Return what the generation to use sets; from then on nobody removes it.
+def kept(place: Place, wanted: str | None) -> Kept:
+    """Return the generation to use; nobody removes it as long as the answer is referred to.
 
     Who removes one hides its manifest first, then looks for processes (`collect`). So this
     process first shows that it uses the generation, then looks for the manifest.
 
     Raises:
         InputError: There is none, or no current one.
-        StoreError: It is incomplete, gone, or not where it was made.
+        StoreError: It is incomplete or gone.
     """
     while True:
-        generation = chosen(place, wanted)
+        before = present.current(place)
         try:
-            mapped = _mapped(generation)
-            said = leases.hold(generation, os.getpid())
-            activation = read(generation)
-        except StoreError:
-            if wanted is None and present.current(place) != generation:
+            generation = chosen(place, wanted)
+            mapped, said = _mapped(generation), leases.hold(generation, os.getpid())
+            chosen(place, generation.identifier)
+        except (InputError, StoreError):
+            if wanted is None and present.current(place) != before:
                 continue  # another one became current, and this one was removed
             raise
-        if present.complete(generation):
-            return replace(activation, mapped=mapped, said=said)
+        return Kept(generation=generation, mapped=mapped, said=said)
+
+
+def held(place: Place, wanted: str | None) -> Activation:
+    """Return what the generation to use sets; see `kept` and `read` for its errors."""
+    keeping = kept(place, wanted)
+    return replace(read(keeping.generation), kept=keeping)
 
 
 def _mapped(generation: Generation) -> mmap.mmap | None:

@@ -38,18 +38,30 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield made
 
 
-@pytest.fixture(scope="module", params=["flock", "fcntl"])
-def hung(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a library under which one kind of lock never returns."""
-    compiler = shutil.which("gcc") or shutil.which("cc")
-    if compiler is None:
+@pytest.fixture(scope="module")
+def compiler() -> str:
+    """Return a C compiler, or skip."""
+    found = shutil.which("gcc") or shutil.which("cc")
+    if found is None:
         pytest.skip("no C compiler")
-    folder = tmp_path_factory.mktemp("hung")
-    text = _SOURCE
-    if request.param == "fcntl":
-        text = text.replace("int flock(", "int unused(")
-    else:
-        text = text.replace("if (LOCKS(command)) hang();", "")
+    return found
+
+
+@pytest.fixture(scope="module")
+def no_flock(compiler: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a library under which flock(2) never returns."""
+    text = _SOURCE.replace("if (LOCKS(command)) hang();", "")
+    return _built(compiler, text, tmp_path_factory.mktemp("flock"))
+
+
+@pytest.fixture(scope="module")
+def no_fcntl(compiler: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a library under which locks of fcntl(2) never return: SQLite's."""
+    text = _SOURCE.replace("int flock(", "int unused(")
+    return _built(compiler, text, tmp_path_factory.mktemp("fcntl"))
+
+
+def _built(compiler: str, text: str, folder: Path) -> Path:
     (folder / "hung.c").write_text(text)
     words = [compiler, "-shared", "-fPIC", "-o", "hung.so", "hung.c", "-ldl"]
     subprocess.run(words, cwd=folder, check=True)
@@ -61,22 +73,33 @@ def hung(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     [
         ("create", "two", "--locked"),
         ("create", "one", "--reinstall", "--locked"),
-        ("lock", "two"),
         ("switch", "one", "1"),
         ("rollback", "one"),
-        ("gc", "--keep", "0", "-y"),
+        ("pin", "one", "1"),
         ("remove", "one", "-y"),
     ],
     ids=lambda words: " ".join(words[:2]),
 )
-def test_no_command_waits_without_end(place: Site, hung: Path, words: tuple[str, ...]) -> None:
-    folders = ("--recipes", "v1", "--locks", "v1") if words[0] in {"create", "lock"} else ()
-    patience = () if words[0] == "lock" else ("--lock-timeout", "1")
+def test_no_command_waits_without_end(place: Site, no_flock: Path, words: tuple[str, ...]) -> None:
+    folders = ("--recipes", "v1", "--locks", "v1") if words[0] == "create" else ()
     before = place.store.journal.read_bytes()
-    code, _, err = place.run(*words, *folders, *patience, variables={"LD_PRELOAD": str(hung)})
-    if "does not return" in err:
-        assert code == 6, err
-        assert "its file system does not answer" in err
-        assert place.store.journal.read_bytes() == before
-    else:  # a command that takes no such lock
-        assert code in {0, 3}, err
+    variables = {"LD_PRELOAD": str(no_flock), "ENVBUILD_LOCK_TIMEOUT": "1"}
+    code, _, err = place.run(*words, *folders, variables=variables)
+    lock = place.store.place(words[1]).lock
+    assert (code, f"locking {lock} does not return" in err) == (6, True), err
+    assert f"waiting: {lock} does not answer yet" in err
+    assert place.store.journal.read_bytes() == before
+
+
+def test_what_takes_no_lock_goes_on(place: Site, no_flock: Path) -> None:
+    for words in (("run", "one", "--", "one"), ("list",), ("verify", "one"), ("gc", "-n")):
+        code, _, err = place.run(*words, variables={"LD_PRELOAD": str(no_flock)})
+        assert code == 0, err
+
+
+@pytest.mark.slow
+def test_the_ledger_ends_too(place: Site, no_fcntl: Path) -> None:
+    words = ("create", "one", "--reinstall", "--locked", "--recipes", "v1", "--locks", "v1")
+    code, _, err = place.run(*words, variables={"LD_PRELOAD": str(no_fcntl)})
+    assert (code, f"locking {place.store.ledger} does not return" in err) == (6, True), err
+    assert place.run("verify", "one")[0] == 0

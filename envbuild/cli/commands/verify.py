@@ -58,7 +58,8 @@ def command(
     else:
         place = present.found(here.stores, name)
         whose.say(here, place)
-    chosen = use.chosen(place, generation)
+    kept = use.kept(place, generation)
+    chosen = kept.generation
     if repairs:
         return _repair(here, chosen, dry_run=dry_run, as_json=as_json)
     if dry_run:
