@@ -1,5 +1,6 @@
 """What CI does, to be done by hand: `nox`, or `nox -s lint`."""
 
+import os
 import re
 import tempfile
 from pathlib import Path
@@ -41,6 +42,15 @@ def docs(session: nox.Session) -> None:
     session.install("-e", ".[docs]")
     # without --quiet: --strict counts the warnings that are logged
     session.run("mkdocs", "build", "--strict", env={"NO_MKDOCS_2_WARNING": "1"})
+
+
+@nox.session
+def stress(session: nox.Session) -> None:
+    """Mixed commands by four processes on one store, for an hour."""
+    session.install("-e", ".[test]")
+    seconds = os.environ.get("ENVBUILD_STRESS_SECONDS", "3600")
+    env = {"ENVBUILD_STRESS_SECONDS": seconds}
+    session.run("pytest", "tests/integration/test_stress.py", *session.posargs, env=env)
 
 
 @nox.session

@@ -83,13 +83,13 @@ def plan(
     Raises:
         StoreError: A `current` is damaged.
     """
-    generations = [
-        generation
-        for place in places
-        for generation in (*present.generations(place), *present.incomplete(place))
-    ]
-    used = uses.uses(generations, proc=proc, unit_folders=unit_folders)
-    return tuple(_plan(place, keep, used) for place in places)
+    listed = [(present.generations(place), present.incomplete(place)) for place in places]
+    everything = [one for complete, rubbish in listed for one in (*complete, *rubbish)]
+    used = uses.uses(everything, proc=proc, unit_folders=unit_folders)
+    return tuple(
+        _plan(place, keep, complete, rubbish, used)
+        for place, (complete, rubbish) in zip(places, listed, strict=True)
+    )
 
 
 def collect(
@@ -146,18 +146,14 @@ def _hidden(place: Place, generations: Sequence[Generation]) -> Iterator[None]:
     try:
         try:
             for generation in generations:
-                generation.manifest.rename(_aside(generation))
+                generation.manifest.rename(generation.going)
             yield
         finally:
             for generation in generations:
                 with contextlib.suppress(FileNotFoundError):
-                    _aside(generation).rename(generation.manifest)
+                    generation.going.rename(generation.manifest)
     except OSError as error:
         raise unusable(place, error) from error
-
-
-def _aside(generation: Generation) -> Path:
-    return generation.own / ".manifest.going"
 
 
 def _without(planned: Collection, used: Mapping[Generation, str]) -> Collection:
@@ -183,7 +179,7 @@ def discard(generation: Generation) -> None:
     """
     try:
         generation.manifest.unlink(missing_ok=True)
-        _aside(generation).unlink(missing_ok=True)
+        generation.going.unlink(missing_ok=True)
         files.remove_tree(generation.prefix)
         (generation.place.logs / f"{generation.identifier}.log").unlink(missing_ok=True)
     except NotADirectoryError:
@@ -289,9 +285,14 @@ def remove(
             raise unusable(place, error) from error
 
 
-def _plan(place: Place, keep: int, used: Mapping[Generation, str]) -> Collection:
+def _plan(
+    place: Place,
+    keep: int,
+    complete: Sequence[Generation],
+    incomplete: Sequence[Generation],
+    used: Mapping[Generation, str],
+) -> Collection:
     here = present.current(place)
-    complete = present.generations(place)
     newest = {generation.identifier for generation in complete[max(0, len(complete) - keep) :]}
     kept: list[Kept] = []
     old: list[Generation] = []
@@ -308,7 +309,7 @@ def _plan(place: Place, keep: int, used: Mapping[Generation, str]) -> Collection
         else:
             old.append(generation)
     rubbish = []
-    for part in present.incomplete(place):
+    for part in incomplete:
         if text := used[part]:
             kept.append(Kept(generation=part, reason=f"incomplete, {text}"))
         else:

@@ -1,5 +1,6 @@
 """What a store holds, told to a person: environments, generations, packages, sizes."""
 
+import contextlib
 import os
 import stat
 from collections.abc import Iterable, Iterator
@@ -158,12 +159,20 @@ def disk_bytes(generations: Iterable[Generation]) -> int:
 
 
 def _statuses(folder: str) -> Iterator[os.stat_result]:
-    """Yield the status of everything below a folder; links are not followed."""
-    with os.scandir(folder) as entries:
+    """Yield the status of everything below a folder; links are not followed.
+
+    What is removed meanwhile counts nothing.
+    """
+    try:
+        entries = os.scandir(folder)
+    except FileNotFoundError:
+        return
+    with entries:
         for entry in entries:
-            yield entry.stat(follow_symlinks=False)
-            if entry.is_dir(follow_symlinks=False):
-                yield from _statuses(entry.path)
+            with contextlib.suppress(FileNotFoundError):
+                yield entry.stat(follow_symlinks=False)
+                if entry.is_dir(follow_symlinks=False):
+                    yield from _statuses(entry.path)
 
 
 def _summary(place: Place) -> Summary:

@@ -198,6 +198,11 @@ class Generation:
         return self.own / MANIFEST
 
     @property
+    def going(self) -> Path:
+        """Its manifest while it is looked whether it may be removed."""
+        return self.own / f".{MANIFEST}.going"
+
+    @property
     def environment(self) -> Path:
         """What activation sets, computed once."""
         return self.own / ENVIRONMENT

@@ -178,7 +178,11 @@ def _aside(folder: Path) -> list[str]:
 
 def _folder_names(folder: Path) -> list[str]:
     """Return the names below `generations/` that can be ours, sorted; links are not."""
-    with os.scandir(folder) as entries:
+    try:
+        entries = os.scandir(folder)
+    except FileNotFoundError:  # the environment was removed meanwhile
+        return []
+    with entries:
         return sorted(
             entry.name
             for entry in entries

@@ -8,6 +8,7 @@ import mmap
 import os
 import signal
 import stat
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -17,6 +18,8 @@ from envbuild.store.environment import Environment, loads
 from envbuild.store.layout import Generation, Place
 
 _SHELL = "/bin/sh"
+_REMOVAL_S = 5.0
+_LOOK_S = 0.02
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,6 +81,7 @@ def kept(place: Place, wanted: str | None) -> Kept:
         InputError: There is none, or no current one.
         StoreError: It is incomplete or gone.
     """
+    end = time.monotonic() + _REMOVAL_S
     while True:
         before = present.current(place)
         try:
@@ -87,8 +91,16 @@ def kept(place: Place, wanted: str | None) -> Kept:
         except (InputError, StoreError):
             if wanted is None and present.current(place) != before:
                 continue  # another one became current, and this one was removed
+            if _removing(place) and time.monotonic() < end:
+                time.sleep(_LOOK_S)
+                continue
             raise
         return Kept(generation=generation, mapped=mapped, said=said)
+
+
+def _removing(place: Place) -> bool:
+    """Say whether a process looks just now which generations may go."""
+    return any(place.generation(one.name).going.exists() for one in place.generations.glob("*"))
 
 
 def held(place: Place, wanted: str | None) -> Activation:

@@ -20,6 +20,8 @@ from envbuild.store import history, present, verify
 
 NAMES = ("one", "two")
 _OUR_FAULT = 125
+_MAKING = ("build", "create")
+_CURRENT = {"run", "verify", "list"}
 
 
 @dataclass(kw_only=True)
@@ -63,47 +65,49 @@ class Model:
         with self.guard:
             command.ended, command.code = next(self.steps), code
             allowed = self._allowed(command)
-            if command.kind == "create" and code == 0:
+            if command.kind in _MAKING and code == 0:
                 made = json.loads(out)["generation"]
                 self.known[command.name][made] = command.began
             return allowed
 
     def beside(self, since: int, *kinds: str, name: str) -> bool:
         """Say whether one of these ran at any time since, or runs."""
-        return any(
-            one.kind in kinds
-            and one.name in {name, ""}
-            and (one.ended is None or one.ended > since)
-            for one in self.commands
-        )
+        ran = (one for one in self.commands if one.kind in kinds and one.name in {name, ""})
+        return any(one.ended is None or one.ended > since for one in ran)
 
-    def _last(self, command: Command, kind: str) -> int | None:
-        """Return when the last one of a kind began that had done its work before this began."""
+    def _last(self, command: Command, *kinds: str) -> int | None:
+        """Return when the last one of these began that had done its work before this began."""
         done = [
             one.began
             for one in self.commands
-            if (one.kind, one.name, one.code) == (kind, command.name, 0)
+            if (one.name, one.code) == (command.name, 0)
+            and one.kind in kinds
             and one.ended is not None
             and one.ended < command.began
         ]
         return max(done, default=None)
 
     def _absent(self, command: Command) -> bool:
-        """Say whether the environment can have been absent at some time while this ran."""
-        made = self._last(command, "create")
+        """Say whether the environment can have been absent at some time while this ran.
+
+        Or without a current generation, for what needs one.
+        """
+        made = self._last(command, *_MAKING[command.kind in _CURRENT :])
         return made is None or self.beside(made, "remove", name=command.name)
 
     def _present(self, command: Command) -> bool:
         """Say whether it can have been there."""
         gone = self._last(command, "remove")
-        others = [one for one in self.commands if one.kind == "create" and one is not command]
+        others = [one for one in self.commands if one.kind in _MAKING]
         if gone is None:
             return any(one.name == command.name for one in others)
-        return self.beside(gone, "create", name=command.name)
+        return self.beside(gone, *_MAKING, name=command.name)
 
     def _allowed(self, command: Command) -> set[int]:
         missing = _OUR_FAULT if command.kind == "run" else 3
-        if command.kind in {"create", "list all", "status all", "history all", "gc all"}:
+        if command.kind == "status all":
+            return {0, 1}  # another version than the recipe's is current
+        if command.kind in {*_MAKING, "list all", "history all", "gc all"}:
             return {0}
         allowed = {missing} if self._absent(command) else set()
         if not self._present(command):
@@ -120,8 +124,6 @@ class Model:
             kinds = ("gc", "gc all", "remove")
             if made is None or self.beside(made, *kinds, name=command.name):
                 allowed |= {3}
-        if command.kind == "status":
-            allowed |= {1}  # another version than the recipe's is current
         return allowed
 
 
@@ -166,6 +168,8 @@ class Stress:
             case "create":
                 words = self.place.create(name, chance.choice(self.place.versions))
                 more = chance.choice(((), (), (), ("--reinstall",), ("--no-switch",)))
+                if "--no-switch" in more:
+                    kind = "build"
                 return Command(kind=kind, words=(*words, *more, "--json"), name=name)
             case "switch" | "pin" | "unpin":
                 words = (kind, name, identifier)

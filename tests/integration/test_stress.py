@@ -5,6 +5,7 @@ which commands are drawn.
 """
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,11 +19,12 @@ _A_SECOND = 1000 / 3600
 
 
 @pytest.mark.slow
-def test_mixed_commands(tmp_path: Path) -> None:
+def test_mixed_commands(tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
     with site(tmp_path, versions=3) as place:
         stress = Stress(place, seconds=_SECONDS, workers=4, seed=_SEED)
         stress.run()
-        for (kind, code), count in sorted(stress.codes.items()):
-            print(f"{kind:12} exit {code:3}: {count}")
-        assert stress.problems + stress.wrong_at_the_end() == []
+        found = [f"{kind}, exit {code}: {n}" for (kind, code), n in sorted(stress.codes.items())]
+        record_property("commands", "; ".join(found))
+        wrong = stress.problems + stress.wrong_at_the_end()
+        assert not wrong, "\n".join([*found, *wrong])
         assert stress.codes.total() >= _SECONDS * _A_SECOND

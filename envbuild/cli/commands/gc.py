@@ -4,6 +4,7 @@ import click
 
 from envbuild.cli import confirm, moved, options, output, patience
 from envbuild.cli.context import Here
+from envbuild.errors import InputError
 from envbuild.store import collect, inventory, present
 from envbuild.store.collect import Collection
 from envbuild.tools import units
@@ -40,7 +41,9 @@ def command(
     keep = here.settings.keep if keep is None else keep
     keep = collect.DEFAULT_KEEP if keep is None else keep
     names = present.names(here.store) if name is None else (name,)
-    places = [present.own(here.stores, each, command="gc") for each in names]
+    places = [here.store.place(each) for each in names]
+    if name is not None:
+        places = [present.own(here.stores, name, command="gc")]
     folders = units.folders(here.home)
     planned = collect.plan(places, keep=keep, unit_folders=folders)
     going = [generation for part in planned for generation in part.going]
@@ -50,11 +53,17 @@ def command(
     if going and not dry_run:
         confirm.ask(yes=yes, what=f"remove {len(going)} generations")
         who, now = moved.who(here), here.now()
-        planned = tuple(
-            collect.collect(part, keep=keep, who=who, now=now, unit_folders=folders)
-            for part in planned
-            if part.going
-        )
+        done: list[Collection] = []
+        for part in planned:
+            try:
+                if part.going:
+                    done.append(
+                        collect.collect(part, keep=keep, who=who, now=now, unit_folders=folders)
+                    )
+            except InputError:  # it was removed meanwhile
+                if name is not None:
+                    raise
+        planned = tuple(done)
     if as_json:
         output.print_json(
             {"dry_run": dry_run, "freed_bytes": freed, "environments": _data(planned)}
