@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from integration.creating import NOW, Creator, codes, damage, order
+from integration.creating import NOW, WHO, Creator, codes, damage, order
 from integration.host_pythons import pythons, run
 from integration.index_server import BuiltWheel, Index, IndexServer, serving, wheel
 from integration.packages import File, make_package
@@ -16,9 +16,11 @@ from envbuild.channel import host
 from envbuild.channel.interpreter import ask
 from envbuild.errors import FetchError, LockError, Refused
 from envbuild.packages import CondaPackage, PipPackage
+from envbuild.progress import Quiet
 from envbuild.store.create import Created, Host
 from envbuild.store.manifest import Interpreter
 from envbuild.store.order import Order, OrderIndex
+from envbuild.store.relink import relink
 
 SITE = "lib/python3.11/site-packages"
 
@@ -235,3 +237,27 @@ def test_the_machine_s_python_is_packed_and_noted(world: World, packed: CondaPac
     assert created.manifest.packages[0].version == packed.version
     assert damage(created) == []
     assert codes(created) == []
+
+
+def test_wheels_and_their_programs_are_relinked_where_the_store_lies(world: World) -> None:
+    app = wheel(
+        "app",
+        "1.0",
+        files={
+            "app/__init__.py": "def main():\n    import sys\n    print(sys.prefix)\n",
+            "app-1.0.dist-info/entry_points.txt": "[console_scripts]\napp = app:main\n",
+        },
+    )
+    created = world.create(world.order(app), compiled=True)
+    world.creator.root = world.creator.root.rename(world.creator.root.with_name("a place"))
+    place = world.creator.place
+    (one,) = relink(place, home=place.store.root, progress=Quiet(), who=WHO, now=NOW)
+    assert one.findings == ()
+    here = replace(created, generation=place.generation(created.generation.identifier))
+    assert damage(here) == []
+    prefix = here.generation.prefix
+    assert run(prefix / "bin/app").strip() == f"{prefix}"
+    assert (prefix / "bin/app").read_text().startswith("#!/bin/sh\n'''exec' ")
+    old = f"{created.generation.prefix}".encode()
+    sources = [path for path in prefix.rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    assert [path for path in sources if old in path.read_bytes()] == []
