@@ -110,13 +110,14 @@ class Here:
         from pathlib import Path
 
         told = self.store_option or self.told.get("ENVBUILD_STORE")
+        cache = self.told.get("ENVBUILD_CACHE") or None
         if told:
-            return _known_store(Path(told))
+            return _known_store(Path(told), cache)
         if os.geteuid() == 0:
-            return self.system_store
+            return _known_store(self.system_store.root, cache)
         data = self.environment.get("XDG_DATA_HOME") or ""
         base = Path(data) if data.startswith("/") else self.home / ".local/share"
-        return _known_store(base / "envbuild")
+        return _known_store(base / "envbuild", cache)
 
     @property
     def system_store(self) -> "Store":
@@ -310,15 +311,18 @@ class Here:
         return False if self.environment.get("TERM") == "dumb" else None
 
 
-def _known_store(root: "Path") -> "Store":
-    """Return the store in a folder.
+def _known_store(root: "Path", cache: str | None = None) -> "Store":
+    """Return the store in a folder, its caches where they are told to be.
 
     Raises:
         StoreError: Only a later envbuild knows its format.
     """
+    from pathlib import Path
+
     from envbuild.store import formats
     from envbuild.store.layout import Store
 
-    store = Store(root=root.expanduser().absolute())
+    folder = None if cache is None else Path(cache).expanduser().absolute()
+    store = Store(root=root.expanduser().absolute(), cache_folder=folder)
     formats.check(store)
     return store

@@ -52,6 +52,13 @@ def _proxy(name: str, about: str, kind: Kind = Kind.ADDRESS) -> Key:
 KEYS: tuple[Key, ...] = (
     Key(name="store", kind=Kind.PATH, variable="ENVBUILD_STORE", about="your store"),
     Key(
+        name="cache",
+        kind=Kind.PATH,
+        variable="ENVBUILD_CACHE",
+        about="caches of your store; on its disk files are linked, else copied",
+        default="cache in the store",
+    ),
+    Key(
         name="system-store",
         kind=Kind.PATH,
         variable="ENVBUILD_SYSTEM_STORE",

@@ -3,7 +3,6 @@
 import contextlib
 import hashlib
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from envbuild.access import Access
-from envbuild.errors import FetchError, Refused, StoreError, ToolError
+from envbuild.errors import Refused
 from envbuild.findings import Finding, Findings, errors_of
 from envbuild.packages import CondaPackage
 from envbuild.progress import Progress
@@ -21,6 +20,7 @@ from envbuild.store import (
     activation,
     bytecode,
     check,
+    disk,
     halves,
     installed,
     integrate,
@@ -120,7 +120,8 @@ def build(work: Build) -> Manifest:
     except BaseException as error:
         with contextlib.suppress(OSError):
             remove_tree(work.prefix)
-        _explain_full_disk(work, error)
+        if problem := disk.full(work.store, error):
+            raise problem from error
         raise
 
 
@@ -140,6 +141,8 @@ def _build(work: Build) -> Manifest:
     if work.compiled:
         rows = _compile(work, environment, rows)
     rows.sort(key=itemgetter(0))
+    size = sum(map(itemgetter(4), rows))
+    findings = (*findings, *disk.copied(work.store, work.prefix, size=size))
     return _write_manifest(work, conda, checked.owners, rows, findings)
 
 
@@ -361,22 +364,3 @@ def _packages(work: Build, conda: Sequence[CondaPackage]) -> tuple[InstalledPack
             for package in work.order.pip
         ),
     )
-
-
-def _explain_full_disk(work: Build, error: BaseException) -> None:
-    """Say that the disk is full where that is why an engine failed.
-
-    Raises:
-        StoreError: It is.
-    """
-    if not isinstance(error, (OSError, ToolError, FetchError)):
-        return
-    root = work.store.root
-    free = shutil.disk_usage(root).free
-    if getattr(error, "errno", None) == 28 or "No space left" in _text_of(error):  # noqa: PLR2004
-        message = f"no space left on the disk of {root} ({free >> 20} MiB are free now)"
-        raise StoreError(message, hint="free some: envbuild gc, or use another --store") from error
-
-
-def _text_of(error: BaseException) -> str:
-    return f"{error} {getattr(error, 'details', '')}"

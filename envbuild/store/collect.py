@@ -12,7 +12,7 @@ from envbuild.errors import Refused, StoreError
 from envbuild.store import integrate, journal, present, uses
 from envbuild.store.history import find, locked, origin_of, unusable
 from envbuild.store.journal import Change, Who
-from envbuild.store.layout import Generation, Place, Store
+from envbuild.store.layout import Generation, Place
 from envbuild.tools import files, units
 
 PIN = "pinned.json"
@@ -261,7 +261,7 @@ def remove(
         Refused: A process or another host uses one of its generations, or a unit names it.
         StoreError: The store cannot be changed, or the environment's folder is not ours.
     """
-    place = Store(root=place.store.root.resolve()).place(place.name)
+    place = place.store.resolved().place(place.name)
     if place.root.is_symlink() or place.generations.is_symlink():
         message = f"{place.root} leads out of the store; nothing was removed"
         raise StoreError(message, hint="remove the link by hand")

@@ -26,7 +26,7 @@ from envbuild.store import manifest as manifests
 from envbuild.store.build import Build, build
 from envbuild.store.installed import Owner
 from envbuild.store.journal import Change, Who
-from envbuild.store.layout import Generation, Place, Store
+from envbuild.store.layout import Generation, Place
 from envbuild.store.manifest import Interpreter, Manifest
 from envbuild.store.order import Order, let_through
 from envbuild.tools import files, locks
@@ -128,7 +128,7 @@ def create(
         ToolError: An engine failed.
         StoreError: The store is held, full, or cannot be written.
     """
-    place = Store(root=place.store.root.resolve()).place(place.name)
+    place = place.store.resolved().place(place.name)
     try:
         patience_s = PATIENCE_S if who.patience_s is None else who.patience_s
         with locks.exclusive(

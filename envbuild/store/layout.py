@@ -19,7 +19,7 @@
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from envbuild.errors import UsageProblem
@@ -54,14 +54,25 @@ def check_name(name: str) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Store:
-    """The paths of one store."""
+    """The paths of one store.
+
+    Attributes:
+        root: The store's folder.
+        cache_folder: Where its caches are, None for `ROOT/cache`: elsewhere on the same disk files
+            are hard-linked all the same, on another disk they are copied.
+    """
 
     root: Path
+    cache_folder: Path | None = None
 
     @property
     def cache(self) -> Path:
         """Caches of the engines and of ours."""
-        return self.root / "cache"
+        return self.cache_folder or self.root / "cache"
+
+    def resolved(self) -> "Store":
+        """Return the store by its real path, which is written into what is installed."""
+        return replace(self, root=self.root.resolve())
 
     @property
     def package_cache(self) -> Path:

@@ -70,7 +70,7 @@ def relink(
         InputError: There is no such environment.
         StoreError: The store cannot be changed.
     """
-    place = Store(root=place.store.root.resolve()).place(place.name)
+    place = place.store.resolved().place(place.name)
     with history.locked(place, purpose=f"relink {place.name}", who=who):
         try:
             if not dry_run:

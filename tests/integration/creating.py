@@ -60,16 +60,23 @@ class Creator:
         root: The store's folder.
         access: How the network is reached.
         home: The user's home.
+        cache: Where the caches are, None for the store.
     """
 
     root: Path
     access: Access = field(default_factory=lambda: Access(offline=True))
     home: Path | None = None
+    cache: Path | None = None
+
+    @property
+    def store(self) -> Store:
+        """The store as the user names it."""
+        return Store(root=self.root, cache_folder=self.cache)
 
     @property
     def place(self) -> Place:
         """The place of `demo`."""
-        return Store(root=self.root.resolve()).place("demo")
+        return self.store.resolved().place("demo")
 
     def create(
         self,
@@ -81,7 +88,7 @@ class Creator:
         """Create what is ordered."""
         return create(
             order,
-            Store(root=self.root).place(order.name),
+            self.store.place(order.name),
             Options(home=self.home, **options),
             host=host,
             access=self.access,

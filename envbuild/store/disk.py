@@ -1,0 +1,94 @@
+"""What disks do: they fill up, quotas end, and between two of them there are no hard links."""
+
+import errno
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from envbuild.errors import StoreError
+from envbuild.findings import Finding, Severity
+from envbuild.store.layout import Store
+
+_FULL = re.compile(
+    r"No space left on device|Disk quota exceeded"
+    rf"|os error (?:{errno.ENOSPC}|{errno.EDQUOT})\b"
+)
+_QUOTA = re.compile(rf"Disk quota exceeded|os error {errno.EDQUOT}\b")
+_NO_LINK = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP)
+_MEBIBYTE = 20
+
+
+def full(store: Store, error: BaseException) -> StoreError | None:
+    """Return what to tell where a disk was full or a quota used up, None for another error.
+
+    Args:
+        store: The store.
+        error: What failed: ours, or an engine's with its own text.
+    """
+    text = f"{error} {getattr(error, 'details', '')}"
+    number = error.errno if isinstance(error, OSError) else None
+    if number not in (errno.ENOSPC, errno.EDQUOT) and not _FULL.search(text):
+        return None
+    if number == errno.EDQUOT or _QUOTA.search(text):
+        message = f"the disk quota for {store.root} is used up"
+    else:
+        left = ", ".join(
+            f"{folder} has {free >> _MEBIBYTE} MiB free now" for folder, free in _free(store)
+        )
+        message = f"no space left: {left}"
+    return StoreError(message, hint="free some: envbuild gc, or use another --store")
+
+
+def _free(store: Store) -> Iterator[tuple[Path, int]]:
+    """Yield the store and its cache, if that is on another disk, with their free bytes."""
+    seen: set[int] = set()
+    for folder in (store.root, store.cache):
+        try:
+            device = folder.stat().st_dev
+            if device not in seen:
+                yield folder, shutil.disk_usage(folder).free
+            seen.add(device)
+        except OSError:
+            continue
+
+
+def copied(store: Store, prefix: Path, *, size: int) -> tuple[Finding, ...]:
+    """Return a note where files of the cache cannot be hard-linked into a prefix, found by trying.
+
+    Args:
+        store: The store.
+        prefix: A prefix in it, on whose disk the files lie.
+        size: Bytes that were installed.
+    """
+    probe = prefix / f".link-{secrets.token_hex(4)}"
+    sample = _some_file(store.cache)
+    if sample is None:
+        return ()
+    try:
+        os.link(sample, probe, follow_symlinks=False)
+    except OSError as error:
+        if error.errno not in _NO_LINK:
+            return ()
+    else:
+        probe.unlink()
+        return ()
+    return (
+        Finding(
+            code="files-copied",
+            severity=Severity.NOTE,
+            where=f"{prefix}",
+            what=f"files were copied from {store.cache}, not linked: {size >> _MEBIBYTE} MiB more",
+            why="there are no hard links between them",
+            hint="put the cache on the store's disk: unset ENVBUILD_CACHE",
+        ),
+    )
+
+
+def _some_file(folder: Path) -> str | None:
+    for below, _, names in os.walk(folder / "pkgs"):
+        if names:
+            return f"{below}/{names[0]}"
+    return None

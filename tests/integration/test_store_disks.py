@@ -1,0 +1,163 @@
+"""A store on disks that are full, read-only, or another one than the cache's."""
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from integration.creating import Creator, codes, damage, order
+from integration.packages import File, Made, make_package
+
+from envbuild.errors import StoreError
+from envbuild.store import history, present
+from envbuild.store.create import Created
+from envbuild.store.layout import Store
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a tmpfs")
+
+
+_MOUNT, _UMOUNT = "/usr/bin/mount", "/usr/bin/umount"
+
+
+@contextlib.contextmanager
+def tmpfs(folder: Path, size: str) -> Iterator[Path]:
+    folder.mkdir(parents=True, exist_ok=True)
+    done = subprocess.run(
+        [_MOUNT, "-t", "tmpfs", "-o", f"size={size}", "tmpfs", f"{folder}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        pytest.skip(f"a tmpfs cannot be mounted here: {done.stderr.strip()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run([_UMOUNT, "-l", f"{folder}"], check=True)
+
+
+def remount(folder: Path, options: str) -> None:
+    subprocess.run([_MOUNT, "-o", f"remount,{options}", f"{folder}"], check=True)
+
+
+def package(folder: Path, name: str, mebibytes: int) -> Made:
+    """Return a package with one file that does not compress."""
+    files = {
+        f"share/{name}/data": File(content=os.urandom(mebibytes << 20)),
+        f"bin/{name}": File(content=b"#!/bin/sh\necho works\n", mode=0o755),
+    }
+    return make_package(folder, name, content=files)
+
+
+def runs(created: Created, name: str) -> bool:
+    program = created.generation.prefix / "bin" / name
+    return subprocess.run([program], capture_output=True, check=False).stdout == b"works\n"
+
+
+def test_a_full_disk_leaves_the_old_environment_and_the_next_try_works(tmp_path: Path) -> None:
+    small, large = package(tmp_path / "a", "small", 4), package(tmp_path / "b", "large", 40)
+    with tmpfs(tmp_path / "store", "48m") as store:
+        creator = Creator(root=store)
+        first = creator.create(order([small]))
+        filler = store / "filler"
+        filler.write_bytes(bytes(16 << 20))
+        with pytest.raises(StoreError, match=r"no room for large-1\.0-0\.conda") as told:
+            creator.create(order([small, large]))
+        assert told.value.exit_code == 6
+        assert "\n" not in told.value.message
+        current = present.current(creator.place)
+        assert current is not None
+        assert current.identifier == first.generation.identifier
+        assert runs(first, "small")
+        assert damage(first) == []
+        assert [one.identifier for one in present.generations(creator.place)] == [
+            current.identifier
+        ]
+        filler.unlink()
+        remount(store, "size=200m")
+        second = creator.create(order([small, large]))
+        assert runs(second, "large")
+        assert damage(second) == []
+
+
+def test_a_read_only_store_says_so_and_what_is_there_runs(tmp_path: Path) -> None:
+    small, other = package(tmp_path / "a", "small", 1), package(tmp_path / "b", "other", 1)
+    with tmpfs(tmp_path / "store", "64m") as store:
+        creator = Creator(root=store)
+        first = creator.create(order([small]))
+        remount(store, "ro")
+        with pytest.raises(StoreError, match="Read-only file system"):
+            creator.create(order([small, other]))
+        with pytest.raises(StoreError, match="Read-only file system"):
+            creator.create(order([small]), reinstall=True)
+        assert runs(first, "small")
+        assert damage(first) == []
+        remount(store, "rw")
+        assert runs(creator.create(order([small, other])), "other")
+
+
+def test_a_cache_on_another_disk_is_copied_from_and_said_once(tmp_path: Path) -> None:
+    small = package(tmp_path / "a", "small", 2)
+    with tmpfs(tmp_path / "cache", "64m") as cache, tmpfs(tmp_path / "store", "64m") as store:
+        copied = Creator(root=store, cache=cache).create(order([small]))
+        assert codes(copied) == ["files-copied"]
+        (finding,) = copied.findings
+        assert str(cache) in finding.what
+        assert "2 MiB more" in finding.what
+        assert damage(copied) == []
+        linked = Creator(root=tmp_path / "other").create(order([small]))
+        assert codes(linked) == []
+        for made in (copied, linked):
+            data = made.generation.prefix / "share/small/data"
+            assert (data.stat().st_mode & 0o7777, data.stat().st_nlink > 1) == (
+                0o644,
+                made is linked,
+            )
+        contents = [
+            (made.generation.prefix / "share/small/data").read_bytes() for made in (copied, linked)
+        ]
+        assert contents[0] == contents[1]
+        assert not (store / "cache").exists()
+
+
+@pytest.mark.parametrize("mask", [0o077, 0o027, 0o022])
+def test_bytes_and_modes_do_not_depend_on_the_umask(tmp_path: Path, mask: int) -> None:
+    files = {
+        "share/open.txt": File(content=b"open", mode=0o666),
+        "share/closed.txt": File(content=b"closed", mode=0o600),
+        "bin/tool": File(content=b"#!/bin/sh\n", mode=0o4755),
+    }
+    made = make_package(tmp_path / "a", "modes", content=files)
+    before = os.umask(mask)
+    try:
+        created = Creator(root=tmp_path / "store").create(order([made]))
+    finally:
+        os.umask(before)
+    prefix = created.generation.prefix
+    modes = {name: (prefix / name).stat().st_mode & 0o7777 for name in (*files, "share", "bin")}
+    assert modes == {
+        "share/open.txt": 0o644,
+        "share/closed.txt": 0o644,
+        "bin/tool": 0o755,
+        "share": 0o755,
+        "bin": 0o755,
+    }
+    for path in prefix.rglob("*"):
+        if not path.is_symlink():
+            assert path.stat().st_mode & 0o7022 == 0, path
+
+
+def test_quota_is_told_from_a_full_disk(tmp_path: Path) -> None:
+    from envbuild.store import disk
+
+    store = Store(root=tmp_path)
+    for error in (OSError(122, "Disk quota exceeded"), RuntimeError("x (os error 122)")):
+        told = disk.full(store, error)
+        assert told is not None
+        assert "quota" in told.message
+    assert disk.full(store, OSError(2, "No such file")) is None
+    assert history.unusable(store.place("x"), OSError(30, "Read-only file system")).exit_code == 6
+    assert replace(store, cache_folder=tmp_path / "c").uv_cache == tmp_path / "c/uv"
