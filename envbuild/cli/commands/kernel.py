@@ -62,7 +62,7 @@ def command(  # noqa: PLR0913 - one argument an option
             kernel.remove(name, folder)
             argv = None
         else:
-            place = present.existing(here.store, name)
+            place = present.found(here.stores, name)
             spec = kernel.install(
                 use.chosen(place, None),
                 folder,
