@@ -156,6 +156,7 @@ def _linked(work: Build) -> tuple[tuple[CondaPackage, ...], Checked, Findings]:
         ):
             conda = tuple(one.package for one in fetched)
             make_folder(work.generation.own)
+            disk.refuse(work.store, work.generation.own, fetched)
             halves.link_conda(work, fetched)
             halves.refuse_twice(work)
             halves.install_pip(work)

@@ -5,12 +5,18 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from envbuild.errors import StoreError
 from envbuild.findings import Finding, Severity
 from envbuild.store.layout import Store
+from envbuild.tools.conda_tree import files_of
+from envbuild.tools.trying import abilities
+
+if TYPE_CHECKING:
+    from envbuild.tools.conda_archives import Fetched
 
 _FULL = re.compile(
     r"No space left on device|Disk quota exceeded"
@@ -85,6 +91,38 @@ def copied(store: Store, prefix: Path, *, size: int) -> tuple[Finding, ...]:
             hint="put the cache on the store's disk: unset ENVBUILD_CACHE",
         ),
     )
+
+
+def refuse(store: Store, prefix: Path, fetched: "Sequence[Fetched]") -> None:
+    """Refuse, before anything is linked, what the store's disk cannot hold; found by trying.
+
+    Args:
+        store: The store.
+        prefix: Where the packages are to be linked; it is there.
+        fetched: conda's packages, extracted.
+
+    Raises:
+        StoreError: Programs cannot be run from there, or two files differ in case alone where that
+            is no difference.
+    """
+    able = abilities(prefix)
+    if not able.executes:
+        message = f"programs cannot be run from {store.root}: its disk is mounted noexec"
+        raise StoreError(message, hint="mount it without noexec, or use another --store")
+    if able.tells_case:
+        return
+    seen: dict[str, tuple[str, str]] = {}
+    for one in fetched:
+        name = one.package.filename
+        for file in files_of(name, one.folder):
+            path, other = seen.setdefault(file.path.lower(), (file.path, name))
+            if path != file.path:
+                owners = name if other == name else f"{other} and {name}"
+                message = (
+                    f"{path} and {file.path} of {owners} are one file on the disk of {store.root}, "
+                    "which does not tell upper from lower case"
+                )
+                raise StoreError(message, hint="use a --store on another disk")
 
 
 def _some_file(folder: Path) -> str | None:

@@ -4,6 +4,7 @@ import contextlib
 import os
 import subprocess
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,9 +13,10 @@ from integration.creating import Creator, codes, damage, order
 from integration.packages import File, Made, make_package
 
 from envbuild.errors import StoreError
-from envbuild.store import history, present
+from envbuild.store import disk, history, present
 from envbuild.store.create import Created
 from envbuild.store.layout import Store
+from envbuild.tools import trying
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a tmpfs")
 
@@ -23,20 +25,20 @@ _MOUNT, _UMOUNT = "/usr/bin/mount", "/usr/bin/umount"
 
 
 @contextlib.contextmanager
-def tmpfs(folder: Path, size: str) -> Iterator[Path]:
+def mounted(folder: Path, *words: str) -> Iterator[Path]:
     folder.mkdir(parents=True, exist_ok=True)
-    done = subprocess.run(
-        [_MOUNT, "-t", "tmpfs", "-o", f"size={size}", "tmpfs", f"{folder}"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    argv = [_MOUNT, *words, f"{folder}"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
     if done.returncode:
-        pytest.skip(f"a tmpfs cannot be mounted here: {done.stderr.strip()}")
+        pytest.skip(f"cannot be mounted here: {done.stderr.strip()}")
     try:
         yield folder
     finally:
         subprocess.run([_UMOUNT, "-l", f"{folder}"], check=True)
+
+
+def tmpfs(folder: Path, size: str, *, options: str = "rw") -> AbstractContextManager[Path]:
+    return mounted(folder, "-t", "tmpfs", "-o", f"size={size},{options}", "tmpfs")
 
 
 def remount(folder: Path, options: str) -> None:
@@ -123,6 +125,42 @@ def test_a_cache_on_another_disk_is_copied_from_and_said_once(tmp_path: Path) ->
         assert not (store / "cache").exists()
 
 
+def test_programs_that_may_not_run_are_known_before_anything_is_linked(tmp_path: Path) -> None:
+    with tmpfs(tmp_path / "store", "64m", options="noexec") as store:
+        creator = Creator(root=store)
+        with pytest.raises(StoreError, match="is mounted noexec"):
+            creator.create(order([package(tmp_path / "a", "small", 1)]))
+        assert creator.nothing_left()
+        remount(store, "exec")
+        assert runs(creator.create(order([package(tmp_path / "a", "small", 1)])), "small")
+
+
+def test_names_that_differ_in_case_alone(tmp_path: Path) -> None:
+    files = {"share/Readme": File(content=b"1"), "share/README": File(content=b"2")}
+    made = make_package(tmp_path / "a", "cases", content=files)
+    both = Creator(root=tmp_path / "store").create(order([made]))
+    contents = [(both.generation.prefix / name).read_bytes() for name in files]
+    assert contents == [b"1", b"2"]
+
+
+def test_names_that_differ_in_case_alone_where_that_is_no_difference(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer of the probe is made up: few kernels can mount a disk that folds case."""
+
+    def folded(folder: Path) -> trying.Abilities:
+        return replace(trying.abilities(folder), tells_case=False)
+
+    monkeypatch.setattr(disk, "abilities", folded)
+    one = make_package(tmp_path / "a", "one", content={"share/Readme": File(content=b"1")})
+    two = make_package(tmp_path / "b", "two", content={"share/README": File(content=b"2")})
+    creator = Creator(root=tmp_path / "store")
+    with pytest.raises(StoreError, match=r"share/R.* of one-1\.0-0\.conda and two-1\.0-0\.conda"):
+        creator.create(order([one, two]))
+    assert creator.nothing_left()
+    assert codes(creator.create(order([one]))) == []
+
+
 @pytest.mark.parametrize("mask", [0o077, 0o027, 0o022])
 def test_bytes_and_modes_do_not_depend_on_the_umask(tmp_path: Path, mask: int) -> None:
     files = {
@@ -151,8 +189,6 @@ def test_bytes_and_modes_do_not_depend_on_the_umask(tmp_path: Path, mask: int) -
 
 
 def test_quota_is_told_from_a_full_disk(tmp_path: Path) -> None:
-    from envbuild.store import disk
-
     store = Store(root=tmp_path)
     for error in (OSError(122, "Disk quota exceeded"), RuntimeError("x (os error 122)")):
         told = disk.full(store, error)
