@@ -18,6 +18,9 @@ class Access:
         environment: Variables that the engines and requests read about the network (proxies,
             certificates, netrc), already translated: `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`,
             `SSL_CERT_FILE`, `REQUESTS_CA_BUNDLE`, `NETRC`, and lower-case twins.
+        timeout_s: Seconds without an answer, or without any more of it, until a server counts as
+            silent.
+        retries: How often a request is tried again where trying again may help.
     """
 
     channel_mirrors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -25,3 +28,5 @@ class Access:
     index_logins: Mapping[str, str] = field(default_factory=dict)
     offline: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
+    timeout_s: int = 30
+    retries: int = 3

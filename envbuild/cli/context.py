@@ -196,12 +196,15 @@ class Here:
 
         others = foreign.rows(self.environment, self.home, with_files=self.settings.files_read)
         told = with_files(self.told, others)
+        timeout_s, retries = index_settings.http_limits(told)
         return Access(
             channel_mirrors=index_settings.channel_mirrors(told),
             default_index=told.get("ENVBUILD_DEFAULT_INDEX") or None,
             index_logins=index_addresses(told),
             offline=self.offline,
             environment=index_settings.network_environment(told),
+            timeout_s=timeout_s,
+            retries=retries,
         )
 
     @property

@@ -13,7 +13,7 @@ import click
 from envbuild import __version__
 from envbuild.cli.context import Here
 from envbuild.cli.output import mask, print_json
-from envbuild.errors import EnvbuildError, HostError, StoreError, UsageProblem
+from envbuild.errors import EnvbuildError, FetchError, HostError, StoreError, UsageProblem
 
 _INTERNAL = 70
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
@@ -73,8 +73,8 @@ def _asked_for_json(words: Sequence[str]) -> bool:
 def _print(here: Here, error: EnvbuildError) -> None:
     color = here.forced_color()
     lines = [f"{click.style('error:', fg='red', bold=True)} {error.message}"]
-    if error.details.strip():
-        lines.append(error.details.rstrip())
+    if error.details.strip() and (here.verbosity or not isinstance(error, FetchError)):
+        lines.append(error.details.rstrip())  # of the network, an engine's chain of causes
     log: Path | None = getattr(error, "log", None)
     if log is not None:
         lines.append(f"log: {log}")

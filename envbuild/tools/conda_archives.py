@@ -12,7 +12,6 @@ where its files are no longer as they were.
 """
 
 import concurrent.futures
-import contextlib
 import errno
 import hashlib
 import json
@@ -157,8 +156,10 @@ def _canonical_mirrors(
     packages: Sequence[CondaPackage], places: addresses.Mirrors, access: Access
 ) -> dict[str, tuple[str, ...]]:
     """Return canonical channel address to mirrors; only the engine knows plain names' addresses."""
+    if access.offline:
+        return {}
     names = [name for name in places.places if "://" not in name]
-    if not names or access.offline or all("://" not in package.url for package in packages):
+    if not names or all("://" not in package.url for package in packages):
         return dict(places.places)
     known = rattler.canonical(names, access=access)
     return {known.get(name, name): urls for name, urls in places.places.items()}
@@ -252,11 +253,8 @@ class _Fetcher:
                 raise FetchError(message, hint="the archive of a local package is gone") from error
             digests.check(found, str(local), sha256=package.sha256, md5=md5, size=size)
             return local, found
-        from envbuild.tools.http import Unreachable
-
         to = part / package.filename
         session, mirrors = self.network.reach()
-        *others, last = _addresses(package.url, mirrors)
 
         def download(url: str) -> Digests:
             return session.download(
@@ -269,10 +267,25 @@ class _Fetcher:
                 what=package.filename,
             )
 
-        for url in others:
-            with contextlib.suppress(Unreachable):
-                return to, download(url)
-        return to, download(last)
+        return to, self._from_first_good(_addresses(package.url, mirrors), download)
+
+    def _from_first_good(
+        self, places: Sequence[str], download: Callable[[str], Digests]
+    ) -> Digests:
+        """Download from the first place that has the right bytes; say what was wrong with others.
+
+        Raises:
+            FetchError: None has; that of the first, the others in its details.
+        """
+        failures: list[FetchError] = []
+        for number, place in enumerate(places, 1):
+            try:
+                return download(place)
+            except FetchError as error:
+                failures.append(error)
+                if number < len(places):
+                    self.progress.step(f"{error.message}; trying the next mirror")
+        raise _all_at_once(failures)
 
 
 def _addresses(url: str, mirrors: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:

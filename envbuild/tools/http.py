@@ -7,6 +7,7 @@ import json
 import os
 import secrets
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,35 +22,24 @@ from urllib3.util import Retry
 from envbuild.access import Access
 from envbuild.errors import FetchError, StoreError
 from envbuild.progress import Progress, Quiet
-from envbuild.tools import addresses
+from envbuild.tools import addresses, http_errors
 from envbuild.tools.digests import Digests, check
 
 _CHUNK_BYTES = 1 << 20
 _CONNECT_TIMEOUT_S = 10.0
 _POOL = 8
-_ATTEMPTS = 4
-_RETRY_STATUS = (429, 500, 502, 503, 504)
+_LEAST_BYTES_PER_S = 256
 _SMALL_BYTES = 64 << 20
 _OK, _PARTIAL = 200, 206
-_LOGIN_STATUS = (401, 403)
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
-class Unreachable(FetchError):
-    """A server does not answer, or not to its end: another mirror may."""
+class _TooSlow(requests.RequestException):
+    """An answer comes so slowly that it would take for ever."""
 
-
-class StatusError(Unreachable):
-    """A server answered with a status that is no success.
-
-    Attributes:
-        status: The HTTP status.
-    """
-
-    def __init__(self, message: str, *, status: int, hint: str | None = None) -> None:
-        """Keep the status beside the message."""
-        super().__init__(message, hint=hint)
-        self.status = status
+    def __str__(self) -> str:
+        """Say so."""
+        return "too slowly"
 
 
 @dataclass(kw_only=True, slots=True)
@@ -83,7 +73,7 @@ class Session:
         self,
         access: Access,
         *,
-        timeout_s: float = 60.0,
+        timeout_s: float | None = None,
         backoff_s: float = 0.3,
     ) -> None:
         """Take every setting from `access`; nothing of the process's environment counts.
@@ -91,12 +81,14 @@ class Session:
         Args:
             access: Proxies, certificates and the netrc file stand in its environment; logins also
                 in its mirrors' addresses.
-            timeout_s: Seconds without a byte until a server counts as silent.
+            timeout_s: Seconds without a byte until a server counts as silent; by default what the
+                access says.
             backoff_s: Seconds before the second try; it doubles with each.
         """
         self._access = access
         self._logins = (*addresses.mirrors(access).logins, *addresses.file_logins(access))
-        self._timeout = (min(_CONNECT_TIMEOUT_S, timeout_s), timeout_s)
+        self._silence_s = access.timeout_s if timeout_s is None else timeout_s
+        self._timeout = (min(_CONNECT_TIMEOUT_S, self._silence_s), self._silence_s)
         self._backoff_s = backoff_s
         self._waker = threading.Event()
         self._session = requests.Session()
@@ -106,8 +98,8 @@ class Session:
             environment.get("REQUESTS_CA_BUNDLE") or environment.get("SSL_CERT_FILE") or True
         )
         retry = Retry(
-            total=_ATTEMPTS - 1,
-            status_forcelist=_RETRY_STATUS,
+            total=access.retries,
+            status_forcelist=http_errors.RETRY_STATUS,
             backoff_factor=backoff_s,
             retry_after_max=30,
             raise_on_status=False,
@@ -116,13 +108,13 @@ class Session:
         self._session.mount("https://", adapter)
         self._session.mount("http://", adapter)
 
-    def get_text(self, url: str) -> str:
+    def get_text(self, url: str, *, accept: str = "*/*") -> str:
         """Return what an address has, as UTF-8 text.
 
         Raises:
             FetchError: It cannot be had; `StatusError` where the server said why.
         """
-        return self._whole(url).decode("utf-8", errors="replace")
+        return self._whole(url, {"Accept": accept}).decode("utf-8", errors="replace")
 
     def get_json(self, url: str, *, accept: str = "application/json") -> Any:  # noqa: ANN401
         """Return what an address has, as parsed JSON.
@@ -134,7 +126,11 @@ class Session:
         try:
             return json.loads(data)
         except ValueError as error:
-            what = "a web page (of a login?)" if _is_page(data) else "something that is not JSON"
+            what = (
+                "a web page (of a login?)"
+                if http_errors.is_page(data)
+                else "something that is not JSON"
+            )
             message = f"{addresses.without_login(url)}: answered with {what}"
             raise FetchError(message, hint="check the address and the proxy settings") from error
 
@@ -228,9 +224,9 @@ class Session:
 
     def _read(self, url: str, response: requests.Response) -> bytes:
         try:
-            return response.content
+            return b"".join(self._chunks(response))
         except (requests.RequestException, HTTPError) as error:
-            raise _unreachable(url, error) from error
+            raise http_errors.unreachable(url, error) from error
 
     def _receive(self, url: str, arriving: _Arriving, progress: Progress, what: str) -> None:
         """Write the body into the file; after a cut or a silence go on from there.
@@ -238,7 +234,7 @@ class Session:
         Raises:
             FetchError: It was cut too often, or a web page came instead.
         """
-        for attempt in range(_ATTEMPTS):
+        for attempt in range(self._access.retries + 1):
             headers = {"Range": f"bytes={arriving.done}-"} if arriving.done else {}
             with self._open(url, headers) as response:
                 total = _length(response)
@@ -247,17 +243,34 @@ class Session:
                 elif arriving.done:
                     arriving.restart()
                 try:
-                    for chunk in response.iter_content(_CHUNK_BYTES):
+                    for chunk in self._chunks(response):
                         if not arriving.done:
-                            _refuse_page(url, response, chunk)
+                            http_errors.refuse_page(url, response, chunk)
                         arriving.add(chunk)
                         progress.amount(what, arriving.done, total)
                 except (requests.RequestException, HTTPError) as error:
-                    if attempt == _ATTEMPTS - 1:
-                        raise _cut(url, arriving.done, total, error) from error
+                    if attempt == self._access.retries:
+                        raise http_errors.cut(url, arriving.done, total, error) from error
                 else:
                     return
             self._waker.wait(self._backoff_s * 2**attempt)
+
+    def _chunks(self, response: requests.Response) -> Iterator[bytes]:
+        """Yield the body as it arrives.
+
+        Raises:
+            RequestException, HTTPError: It ends or stops too early, or comes too slowly: a byte now
+                and then would keep every other time limit from ever being reached.
+        """
+        begun, arrived = time.monotonic(), 0
+        while chunk := response.raw.read1(_CHUNK_BYTES, decode_content=True):
+            yield chunk
+            arrived += len(chunk)
+            passed_s = time.monotonic() - begun
+            if passed_s >= self._silence_s:
+                if arrived < _LEAST_BYTES_PER_S * passed_s:
+                    raise _TooSlow
+                begun, arrived = time.monotonic(), 0
 
     @contextlib.contextmanager
     def _open(
@@ -290,10 +303,10 @@ class Session:
                 allow_redirects=True,
             )
         except (requests.RequestException, HTTPError, OSError) as error:
-            raise _unreachable(bare, error, *proxies.values()) from error
+            raise http_errors.unreachable(bare, error, *proxies.values()) from error
         with response:
             if response.status_code not in (_OK, _PARTIAL):
-                raise _status_error(bare, response)
+                raise http_errors.status_error(bare, response)
             yield response
 
     def _check_certificates(self, url: str) -> None:
@@ -321,60 +334,3 @@ class Session:
 def _length(response: requests.Response) -> int | None:
     text = response.headers.get("Content-Length", "")
     return int(text) if text.isdigit() else None
-
-
-def _is_page(start: bytes) -> bool:
-    return start.lstrip()[:5].lower() in (b"<!doc", b"<html")
-
-
-def _refuse_page(url: str, response: requests.Response, chunk: bytes) -> None:
-    if _is_page(chunk):
-        kind = response.headers.get("Content-Type", "no content type")
-        message = (
-            f"{addresses.without_login(url)}: a web page came instead of the file ({kind};"
-            " a login page?)"
-        )
-        raise FetchError(message, hint="check the address, the proxy settings and the login")
-
-
-def _status_error(url: str, response: requests.Response) -> StatusError:
-    status = response.status_code
-    hint = "check the address; the file may be gone from there"
-    if status in _LOGIN_STATUS:
-        hint = "put a login into the mirror's address, or into a netrc file"
-    elif status in _RETRY_STATUS:
-        hint = "the server has trouble: try again later"
-    final = addresses.without_login(response.url)
-    moved = "" if final == url else f" (sent on to {final})"
-    message = f"{url}: {status} {response.reason}{moved}"
-    return StatusError(message, status=status, hint=hint)
-
-
-def _unreachable(url: str, error: Exception, *proxies: str) -> Unreachable:
-    through = f" (through the proxy {addresses.without_login(proxies[0])})" if proxies else ""
-    message = f"{addresses.without_login(url)}: {_reason(error)}{through}"
-    return Unreachable(message, hint="check the network, the proxy settings and the certificates")
-
-
-def _cut(url: str, done: int, total: int | None, error: Exception) -> Unreachable:
-    expected = "" if total is None else f" of {total}"
-    message = (
-        f"{addresses.without_login(url)}: cut short after {done}{expected} bytes ({_reason(error)})"
-    )
-    return Unreachable(message, hint="try again; what has been fetched stays in the cache")
-
-
-def _reason(error: BaseException) -> str:
-    """Return the innermost cause in words, without addresses (which may hold a login)."""
-    text = str(error)
-    known = (
-        ("CERTIFICATE_VERIFY_FAILED", "the server's certificate is not trusted"),
-        ("NameResolutionError", "the host's name is unknown"),
-        ("Connection refused", "connection refused"),
-        ("ProxyError", "the proxy does not answer"),
-        ("timed out", "no answer in time"),
-        ("IncompleteRead", "the connection was closed"),
-        ("Exceeded", "too many redirects"),
-        ("Invalid URL", "not an address"),
-    )
-    return next((words for mark, words in known if mark in text), type(error).__name__)

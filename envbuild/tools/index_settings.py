@@ -127,10 +127,32 @@ def network_environment(environ: Mapping[str, str]) -> dict[str, str]:
     netrc = environ.get("NETRC") or f"{environ.get('HOME') or '/nonexistent'}/.netrc"
     if Path(netrc).is_file():
         found["NETRC"] = netrc
-    if environ.get("UV_HTTP_TIMEOUT", "").isdigit():
-        found["UV_HTTP_TIMEOUT"] = environ["UV_HTTP_TIMEOUT"]
     found |= {name: environ[name] for name in environ if _INDEX_LOGIN.fullmatch(name)}
     return found
+
+
+def http_limits(environ: Mapping[str, str]) -> tuple[int, int]:
+    """Return how long a server may be silent, in seconds, and how often a request is tried again.
+
+    `ENVBUILD_HTTP_TIMEOUT` and `ENVBUILD_HTTP_RETRIES`, else uv's variables for the same, else
+    uv's defaults.
+
+    Raises:
+        UsageProblem: One of ours is not a whole number, or the time is none.
+    """
+    timeout_s = _whole_number(environ, "HTTP_TIMEOUT", default=30, least=1)
+    return timeout_s, _whole_number(environ, "HTTP_RETRIES", default=3, least=0)
+
+
+def _whole_number(environ: Mapping[str, str], name: str, *, default: int, least: int) -> int:
+    told = environ.get(f"ENVBUILD_{name}", "").strip()
+    if told:
+        if told.isascii() and told.isdigit() and int(told) >= least:
+            return int(told)
+        message = f"ENVBUILD_{name} is {told!r}, not a whole number from {least} on"
+        raise UsageProblem(message, hint=f"set it to {default}, or not at all")
+    theirs = environ.get(f"UV_{name}", "").strip()
+    return int(theirs) if theirs.isdigit() and int(theirs) >= least else default
 
 
 def _configuration_home(environ: Mapping[str, str], home: Path) -> Path:

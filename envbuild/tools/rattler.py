@@ -16,9 +16,10 @@ from envbuild.tools import addresses, conda_prefix
 from envbuild.tools.conda_specs import merge_depends
 from envbuild.tools.conda_tree import entry_name, escaping_links, files_of
 from envbuild.tools.files import make_folder
+from envbuild.tools.network_watch import NetworkWatch
 from envbuild.tools.rattler_errors import one_line, solve_error
 from envbuild.tools.rattler_process import work
-from envbuild.tools.run import Runner, run
+from envbuild.tools.run import Runner, Stalled, run
 
 KERNEL = "4.18"
 """`__linux` of every target: the kernel of the oldest distributions with glibc 2.28."""
@@ -119,11 +120,12 @@ def solve(
     repodata = cache / "repodata"
     make_folder(repodata)
     places = addresses.mirrors(access)
-    answer = work(
+    answer = _solved(
         {
             "do": "solve",
             "cache": str(repodata),
             "offline": access.offline,
+            "retries": access.retries,
             "mirrors": {name: list(urls) for name, urls in places.places.items()},
             "logins": [
                 [login.address, login.header]
@@ -133,7 +135,6 @@ def solve(
         },
         access=access,
         runner=runner,
-        timeout_s=_SOLVE_TIMEOUT_S,
     )
     if "error" in answer:
         channels = {name for request in requests for name in request.channels}
@@ -151,6 +152,28 @@ def solve(
         )
         for solved in answer["solved"]
     )
+
+
+def _solved(request: Mapping[str, Any], *, access: Access, runner: Runner) -> dict[str, Any]:
+    """Return the worker's answer; where its transfers do not go on, ask again, the next mirror.
+
+    The engine gives up a request after a time for the whole of it, never because nothing arrives.
+    """
+    mirrors = max((len(urls) for urls in request["mirrors"].values()), default=1)
+    answer: dict[str, Any] = {}
+    for turn in range(max(1 + access.retries, mirrors)):
+        watch = None if access.offline else NetworkWatch(access.timeout_s, silence=True)
+        try:
+            return work(
+                {**request, "turn": turn},
+                access=access,
+                runner=runner,
+                timeout_s=_SOLVE_TIMEOUT_S,
+                watch=watch,
+            )
+        except Stalled as error:
+            answer = {"error": {"kind": "fetch", "text": error.message}}
+    return answer
 
 
 def canonical(names: Sequence[str], *, access: Access, runner: Runner = run) -> dict[str, str]:

@@ -64,6 +64,8 @@ _REASONS = (
     ("dns error", "the host's name is unknown"),
     ("certificate", "the server's certificate is not trusted"),
     ("timed out", "no answer in time"),
+    ("Connection reset", "the connection was reset"),
+    ("unexpected EOF", "the answer was cut short"),
     ("end of file before message length", "the answer was cut short"),
     ("failed to parse repodata", "the answer is not a channel index (a login page, or cut short?)"),
     ("frame descriptor", "the answer is not a channel index (a login page?)"),

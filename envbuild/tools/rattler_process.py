@@ -8,7 +8,7 @@ from typing import Any
 from envbuild.access import Access
 from envbuild.errors import ToolFailed
 from envbuild.tools.rattler_errors import one_line
-from envbuild.tools.run import Runner, Started, base_environment
+from envbuild.tools.run import Runner, Started, Watch, base_environment
 
 _ARGV = (sys.executable, "-I", "-m", "envbuild.tools.rattler_worker")
 
@@ -29,10 +29,12 @@ def work(
     runner: Runner,
     timeout_s: float,
     keep: Sequence[int] = (),
+    watch: Watch | None = None,
 ) -> dict[str, Any]:
     """Let a worker act and return its answer.
 
     Raises:
+        Stalled: What watches it had it ended.
         ToolFailed: It ended without an answer (an abort, a panic).
         ToolTimedOut: It did not end in time.
     """
@@ -43,6 +45,7 @@ def work(
         timeout_s=timeout_s,
         check=False,
         keep=keep,
+        watch=watch,
     )
     tail = completed.stderr.strip()[-4000:]
     if completed.status != 0:

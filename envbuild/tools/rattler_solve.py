@@ -33,8 +33,7 @@ from rattler.package import BuildString
 
 from envbuild.tools.addresses import is_host
 
-_RETRIES = 2
-_REQUEST_TIMEOUT_S = 300
+_REQUEST_TIMEOUT_S = 3600  # of a whole request; what does not go on is ended by the parent
 _HALF_MS = timedelta(microseconds=500)
 
 
@@ -77,7 +76,7 @@ async def solve_all(request: dict[str, Any]) -> dict[str, Any]:
     # The engine asks a second mirror only where the first does not answer; a 404 ends it.
     attempts = max((len(urls) for urls in request["mirrors"].values()), default=1)
     last: GatewayError | None = None
-    for turn in range(attempts):
+    for turn in range(request["turn"], request["turn"] + attempts):
         mirrors = {
             name: urls[turn % len(urls) :] + urls[: turn % len(urls)]
             for name, urls in request["mirrors"].items()
@@ -129,7 +128,7 @@ def _gateway(request: dict[str, Any], *, shards: bool, cache: CacheAction) -> Ga
     places = {canonical(name) + "/": urls for name, urls in request["mirrors"].items()}
     client = Client(
         [
-            RetryMiddleware(_RETRIES),
+            RetryMiddleware(request["retries"]),
             MirrorMiddleware({name: [url + "/" for url in urls] for name, urls in places.items()}),
             AddHeadersMiddleware(_headers(request["logins"])),
         ],

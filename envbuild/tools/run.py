@@ -10,6 +10,7 @@ import signal
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,10 +42,23 @@ class Completed:
     stderr: str
 
 
+class Watch(Protocol):
+    """Looks at a running program from time to time, and may say that it is to be ended."""
+
+    interval_s: float
+
+    def look(self, pid: int) -> str | None:
+        """Return why the process is to be ended, None to let it go on."""
+
+
+class Stalled(ToolTimedOut):
+    """A program was ended because what watched it said so; that is the message."""
+
+
 class Runner(Protocol):
     """How functions that start programs are given that ability; `run` is the real one."""
 
-    def __call__(
+    def __call__(  # noqa: PLR0913 - what a start depends on
         self,
         argv: Sequence[str | os.PathLike[str]],
         *,
@@ -55,6 +69,7 @@ class Runner(Protocol):
         log: Path | None = None,
         check: bool = True,
         keep: Sequence[int] = (),
+        watch: Watch | None = None,
     ) -> Completed:
         """Run a program to its end."""
 
@@ -72,7 +87,7 @@ def command_text(argv: Sequence[str | os.PathLike[str]]) -> str:
     return shlex.join(os.fspath(word) for word in argv)
 
 
-def run(
+def run(  # noqa: PLR0913 - what a start depends on
     argv: Sequence[str | os.PathLike[str]],
     *,
     env: Mapping[str, str],
@@ -82,6 +97,7 @@ def run(
     log: Path | None = None,
     check: bool = True,
     keep: Sequence[int] = (),
+    watch: Watch | None = None,
 ) -> Completed:
     """Run a program to its end and return what it printed.
 
@@ -97,14 +113,16 @@ def run(
         log: File that receives command and output, whatever happens.
         check: Whether a status other than 0 raises.
         keep: File descriptors that the child inherits (the store's lock).
+        watch: What looks at it meanwhile, or None.
 
     Raises:
+        Stalled: What watches it had it ended.
         ToolMissing: There is no such program.
         ToolFailed: It ended with another status than 0 and `check` is set.
         ToolTimedOut: It did not end in `timeout_s`.
     """
     started = Started(argv, env=env, cwd=cwd, keep=keep)
-    return started.finish(stdin or "", timeout_s=timeout_s, log=log, check=check)
+    return started.finish(stdin or "", timeout_s=timeout_s, log=log, check=check, watch=watch)
 
 
 class Started:
@@ -171,13 +189,15 @@ class Started:
         timeout_s: float | None = None,
         log: Path | None = None,
         check: bool = True,
+        watch: Watch | None = None,
     ) -> Completed:
         """Give it its input, wait for its end, and return what it printed; errors as of `run`."""
         self._waiting = False
         with self._files:
             feeding = threading.Thread(target=self._feed, args=(stdin.encode(),))
             feeding.start()
-            timed_out = _wait(self._process, timeout_s)
+            name = Path(self._argv[0]).name
+            reason = _wait(name, self._process, timeout_s, watch)
             feeding.join()
             completed = Completed(
                 argv=self._argv,
@@ -185,10 +205,9 @@ class Started:
                 stdout=_text(self._out),
                 stderr=_text(self._err),
             )
-        limit_s = timeout_s if timed_out else None
-        return _judged(completed, timed_out_s=limit_s, log=log, check=check)
+        return _judged(completed, reason, log=log, check=check)
 
-    def __call__(
+    def __call__(  # noqa: PLR0913 - what a start depends on
         self,
         argv: Sequence[str | os.PathLike[str]],
         *,
@@ -199,11 +218,12 @@ class Started:
         log: Path | None = None,
         check: bool = True,
         keep: Sequence[int] = (),
+        watch: Watch | None = None,
     ) -> Completed:
         """Finish this program where it is the one asked for, else run the other."""
         same = tuple(os.fspath(word) for word in argv) == self._argv and dict(env) == self._env
         if same and self._waiting and cwd is None and not keep:
-            return self.finish(stdin or "", timeout_s=timeout_s, log=log, check=check)
+            return self.finish(stdin or "", timeout_s=timeout_s, log=log, check=check, watch=watch)
         return run(
             argv,
             env=env,
@@ -213,6 +233,7 @@ class Started:
             log=log,
             check=check,
             keep=keep,
+            watch=watch,
         )
 
     def close(self) -> None:
@@ -230,15 +251,15 @@ class Started:
 
 
 def _judged(
-    completed: Completed, *, timed_out_s: float | None, log: Path | None, check: bool
+    completed: Completed, ended: ToolTimedOut | None, *, log: Path | None, check: bool
 ) -> Completed:
     """Write the log and return what was printed, or raise what the end means."""
     argv = completed.argv
     if log is not None:
         _write_log(log, completed)
-    if timed_out_s is not None:
-        message = f"{Path(argv[0]).name} did not end within {timed_out_s:g} s"
-        raise ToolTimedOut(message, argv=argv, log=log, details=_tail(completed))
+    if ended is not None:
+        ended.argv, ended.log, ended.details = argv, log, _tail(completed)
+        raise ended
     if check and completed.status:
         message = f"{Path(argv[0]).name} failed with {_status_text(completed.status)}"
         raise ToolFailed(
@@ -252,32 +273,59 @@ def _die_with_parent() -> None:
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
-def _wait(process: "subprocess.Popen[bytes]", timeout_s: float | None) -> bool:
-    """Wait for the end; return whether the time limit ended it."""
+def _wait(
+    name: str,
+    process: "subprocess.Popen[bytes]",
+    timeout_s: float | None,
+    watch: Watch | None,
+) -> ToolTimedOut | None:
+    """Wait for the end; where a time limit or the watch ended it, return the error for that."""
     try:
-        _wait_for_end(process, timeout_s)
-    except subprocess.TimeoutExpired:
-        _end(process)
-        return True
+        if (reason := _wait_for_end(name, process, timeout_s, watch)) is None:
+            return None
     except BaseException:
         _end(process)
         raise
-    return False
+    _end(process)
+    return reason
 
 
-def _wait_for_end(process: "subprocess.Popen[bytes]", timeout_s: float | None) -> None:
+def _wait_for_end(
+    name: str,
+    process: "subprocess.Popen[bytes]",
+    timeout_s: float | None,
+    watch: Watch | None,
+) -> ToolTimedOut | None:
     """Wait without the sleeps of up to 50 ms that Popen.wait has with a time limit."""
-    if timeout_s is not None:
+    start = time.monotonic()
+    while True:
+        left_s = None if timeout_s is None else start + timeout_s - time.monotonic()
+        if left_s is not None and left_s <= 0:
+            return ToolTimedOut(f"{name} did not end within {timeout_s:g} s")
+        next_s = left_s if watch is None else min(watch.interval_s, left_s or watch.interval_s)
+        if _ended(process, next_s):
+            return None
+        if watch is not None and (reason := watch.look(process.pid)) is not None:
+            return Stalled(reason)
+
+
+def _ended(process: "subprocess.Popen[bytes]", wait_s: float | None) -> bool:
+    """Wait a while for the end, and say whether it came."""
+    if wait_s is not None:
         with contextlib.suppress(OSError):  # an old kernel: Popen.wait then does it alone
             descriptor = os.pidfd_open(process.pid)
             try:
                 ended = select.poll()
                 ended.register(descriptor, select.POLLIN)
-                ended.poll(timeout_s * 1000)
-                timeout_s = 0 if process.poll() is None else None
+                ended.poll(wait_s * 1000)
+                wait_s = 0 if process.poll() is None else None
             finally:
                 os.close(descriptor)
-    process.wait(timeout_s)
+    try:
+        process.wait(wait_s)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:

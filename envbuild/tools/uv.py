@@ -16,7 +16,9 @@ from envbuild.access import Access
 from envbuild.errors import FetchError, NoSolution, ToolFailed, ToolMissing
 from envbuild.packages import PipPackage
 from envbuild.target import Target
+from envbuild.tools import index_pages
 from envbuild.tools import run as runner
+from envbuild.tools.network_watch import NetworkWatch
 from envbuild.tools.uv_failure import Undated, failure, undated_files
 from envbuild.tools.uv_question import (
     Question,
@@ -29,6 +31,7 @@ from envbuild.tools.uv_question import (
     requirements_text,
 )
 
+_CONNECT_TIMEOUT_S = 10
 _YANKED = re.compile(
     r"^warning: `([^`=]+)==([^`]+)` is yanked(?: \(reason: \"(.*)\"\))?", re.MULTILINE
 )
@@ -58,15 +61,34 @@ class Engine:
     run: runner.Runner = runner.run
 
     def __call__(self, argv: Sequence[str], folder: Path) -> runner.Completed:
-        """Run uv in a folder, with nothing of our environment."""
-        return self.run(
-            argv,
-            env={**runner.base_environment(), **self.access.environment},
-            cwd=folder,
-            log=self.log,
-            keep=self.keep,
-            check=False,
-        )
+        """Run uv in a folder, with nothing of our environment.
+
+        Raises:
+            FetchError: An index answers, but so slowly that it would take for ever.
+        """
+        limits = {
+            "UV_HTTP_TIMEOUT": f"{self.access.timeout_s}",
+            "UV_HTTP_CONNECT_TIMEOUT": f"{min(_CONNECT_TIMEOUT_S, self.access.timeout_s)}",
+            "UV_HTTP_RETRIES": f"{self.access.retries}",
+        }
+        try:
+            return self.run(
+                argv,
+                env={**runner.base_environment(), **limits, **self.access.environment},
+                cwd=folder,
+                log=self.log,
+                keep=self.keep,
+                check=False,
+                watch=None if "--offline" in argv else self._watch(),
+            )
+        except runner.Stalled as error:
+            message = f"a package index: {error.message}"
+            hint = "try again later, or use another mirror of that index"
+            raise FetchError(message, hint=hint) from error
+
+    def _watch(self) -> NetworkWatch:
+        """Return what ends uv where an answer only trickles; silence uv ends by itself."""
+        return NetworkWatch(self.access.timeout_s, silence=False)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -123,6 +145,8 @@ def compile_lock(question: Question, engine: Engine) -> Answer:
         done = engine([*argv, "--format", "pylock.toml", *pins(question, folder)], folder)
         if done.status:
             problem = failure(done, question.sources)
+            if isinstance(problem, NoSolution):
+                index_pages.refuse_pages(done.stderr, question.sources, engine.access)
             if files := undated_files(done.stderr):
                 raise Undated(files, details=problem.details)
             raise problem

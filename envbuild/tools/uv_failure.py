@@ -9,6 +9,7 @@ from envbuild.errors import EnvbuildError, FetchError, NoSolution, ToolFailed
 from envbuild.tools.run import Completed
 from envbuild.tools.uv_question import Source
 
+_NO_INDEX = "{} cannot be reached, or does not answer as an index"
 _NO_DATE = re.compile(r"^warning: `([^`]+)` is missing an upload date", re.MULTILINE)
 _FETCH = (
     (
@@ -38,11 +39,27 @@ _FETCH = (
             r"|Unsupported `Content-Type`|Received some unexpected",
             re.IGNORECASE,
         ),
-        "{} cannot be reached, or does not answer as an index",
+        _NO_INDEX,
         "check address, proxy and certificates",
     ),
 )
 """What in uv's text speaks of a fetch, our message for it, and what to do; first match counts."""
+
+_REASONS = (
+    ("operation timed out", "no answer in time"),
+    ("Connection reset", "the connection was reset"),
+    ("before message length", "the answer was cut short"),
+    ("unexpected EOF", "the answer was cut short"),
+    ("Connection refused", "connection refused"),
+    ("dns error", "the host's name is unknown"),
+    ("certificate", "the server's certificate is not trusted"),
+    ("unsuccessful tunnel", "the proxy refuses"),
+    ("`Content-Type`", "the answer is no index page (of a login?)"),
+    ("Received some unexpected", "the answer is no index page (cut short, or of a login?)"),
+)
+"""What uv's causes say of the network, and our words for it."""
+
+_STATUS = re.compile(r"\b([45]\d\d [A-Z][A-Za-z ]+)")
 
 _HEAD = re.compile(r"\Aerror: No solution found[^\n]*\n\s*cause: ")
 _NO_BUILD = (
@@ -80,7 +97,9 @@ def failure(done: Completed, sources: Sequence[Source]) -> EnvbuildError:
     where = _blamed(done.stderr, sources)
     for pattern, message, hint in _FETCH:
         if pattern.search(done.stderr):
-            return FetchError(message.format(where), hint=hint, details=details)
+            reason = _reason(done.stderr) if message == _NO_INDEX else None
+            text = f"{where} cannot be reached: {reason}" if reason else message.format(where)
+            return FetchError(text, hint=hint, details=details)
     if done.status == 1 and "No solution found" in done.stderr:
         unknown = "was not found in the package registry" in details
         details = _HEAD.sub("", details).replace(*_NO_BUILD)
@@ -91,6 +110,13 @@ def failure(done: Completed, sources: Sequence[Source]) -> EnvbuildError:
         )
     message = f"uv failed with exit status {done.status}"
     return ToolFailed(message, argv=done.argv, status=done.status, details=details)
+
+
+def _reason(text: str) -> str | None:
+    """Return what is wrong with the network in a few words, None if uv's text does not tell."""
+    if status := _STATUS.search(text):
+        return status[1].strip()
+    return next((words for mark, words in _REASONS if mark in text), None)
 
 
 def _blamed(text: str, sources: Sequence[Source]) -> str:

@@ -12,7 +12,8 @@ from integration.faults import LOGIN_PAGE, Fault
 
 from envbuild.access import Access
 from envbuild.errors import FetchError, StoreError
-from envbuild.tools.http import Session, StatusError, Unreachable
+from envbuild.tools.http import Session
+from envbuild.tools.http_errors import StatusError, Unreachable
 
 DATA = bytes(range(256)) * 8192  # 2 MiB
 SHA256 = hashlib.sha256(DATA).hexdigest()

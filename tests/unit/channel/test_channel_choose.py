@@ -14,7 +14,7 @@ from envbuild.channel.host import Wish
 from envbuild.channel.interpreter import HostPython, Unfit, ask
 from envbuild.errors import HostError, RecipeError, StoreError, ToolMissing
 from envbuild.store.layout import Store
-from envbuild.tools.run import Completed
+from envbuild.tools.run import Completed, Watch
 
 
 def answer(path: str, version: str, **facts: Any) -> dict[str, Any]:  # noqa: ANN401
@@ -52,7 +52,7 @@ class Machine:
         self.answers = answers
         self.asked: list[str] = []
 
-    def __call__(
+    def __call__(  # noqa: PLR0913 - as a runner
         self,
         argv: Sequence[str | os.PathLike[str]],
         *,
@@ -63,8 +63,9 @@ class Machine:
         log: Path | None = None,
         check: bool = True,
         keep: Sequence[int] = (),
+        watch: Watch | None = None,
     ) -> Completed:
-        del stdin, cwd, log, check, keep
+        del stdin, cwd, log, check, keep, watch
         assert timeout_s
         assert "PYTHONPATH" not in env
         words = tuple(os.fspath(word) for word in argv)

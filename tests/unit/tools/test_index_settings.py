@@ -5,7 +5,12 @@ from pathlib import Path
 import pytest
 
 from envbuild.errors import InputError, UsageProblem
-from envbuild.tools.index_settings import channel_mirrors, default_index, network_environment
+from envbuild.tools.index_settings import (
+    channel_mirrors,
+    default_index,
+    http_limits,
+    network_environment,
+)
 
 FILES = {
     "home/.config/uv/uv.toml": '[[index]]\nurl = "https://uv-user/simple"\ndefault = true\n',
@@ -165,6 +170,27 @@ def test_a_folder_of_certificates(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("told", "limits"),
+    [
+        ({}, (30, 3)),
+        ({"UV_HTTP_TIMEOUT": "60", "UV_HTTP_RETRIES": "0"}, (60, 0)),
+        ({"ENVBUILD_HTTP_TIMEOUT": " 5 ", "UV_HTTP_TIMEOUT": "60"}, (5, 3)),
+        ({"ENVBUILD_HTTP_RETRIES": "0", "UV_HTTP_TIMEOUT": "soon"}, (30, 0)),
+    ],
+)
+def test_limits_of_every_request(told: dict[str, str], limits: tuple[int, int]) -> None:
+    assert http_limits(told) == limits
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("TIMEOUT", "0"), ("TIMEOUT", "1.5"), ("RETRIES", "-1"), ("RETRIES", "x")]
+)
+def test_a_limit_that_is_none(name: str, value: str) -> None:
+    with pytest.raises(UsageProblem, match=f"ENVBUILD_HTTP_{name} is '{value}'"):
+        http_limits({f"ENVBUILD_HTTP_{name}": value})
+
+
 def test_proxies_netrc_and_logins_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / ".netrc").write_text("machine x login a password b\n")
     told = {
@@ -186,5 +212,4 @@ def test_proxies_netrc_and_logins_and_nothing_else(tmp_path: Path) -> None:
         "no_proxy": "localhost",
         "NETRC": str(tmp_path / ".netrc"),
         "UV_INDEX_CORP_PASSWORD": "p",
-        "UV_HTTP_TIMEOUT": "60",
     }
