@@ -8,6 +8,8 @@ import pytest
 from integration.faults import LOGIN_PAGE, Fault
 from integration.networking import BOTH, CONDA, INDEXES, WHEELS, Network, network
 
+pytestmark = pytest.mark.slow
+
 PAGE = "/elsewhere/login"
 HERE = "HERE"
 TRANSPORT = {
