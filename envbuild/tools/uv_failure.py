@@ -59,6 +59,7 @@ _REASONS = (
 )
 """What uv's causes say of the network, and our words for it."""
 
+_PACKAGE = re.compile(r"`([A-Za-z0-9._-]+==[^`\s]+)`|([A-Za-z0-9._+-]+\.whl)")
 _STATUS = re.compile(r"\b([45]\d\d [A-Z][A-Za-z ]+)")
 
 _HEAD = re.compile(r"\Aerror: No solution found[^\n]*\n\s*cause: ")
@@ -99,6 +100,8 @@ def failure(done: Completed, sources: Sequence[Source]) -> EnvbuildError:
         if pattern.search(done.stderr):
             reason = _reason(done.stderr) if message == _NO_INDEX else None
             text = f"{where} cannot be reached: {reason}" if reason else message.format(where)
+            if package := _PACKAGE.search(details):
+                text += f" ({package[1] or package[2]})"
             return FetchError(text, hint=hint, details=details)
     if done.status == 1 and "No solution found" in done.stderr:
         unknown = "was not found in the package registry" in details
