@@ -27,7 +27,7 @@ _NEVER = {
     "allow-expired": "It is about `allow` itself, and cannot be let through.",
     "in-both-halves": "It cannot be let through: the result would be broken.",
 }
-_NOT_ALLOWED = "`{}` takes no notice of a recipe's `allow`: it tells what is on disk."
+_NOT_ALLOWED = "`{}` takes no notice of a recipe's `allow`: it tells what is there."
 _ENTRY = """```yaml
 allow:
   - code: {code}
