@@ -4,6 +4,7 @@ Everything is worked out when it is asked for, so that a command pays only for w
 """
 
 import os
+import stat
 from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from envbuild.target import Platform
 
 MOST_SECONDS = 30 * 86400.0
+_GROUPS = stat.S_ISGID | stat.S_IWGRP
 
 
 class Here:
@@ -240,9 +242,12 @@ class Here:
 
     @property
     def compile_default(self) -> bool:
-        """Whether `create` compiles bytecode when no option says: root's store does."""
+        """Whether `create` compiles bytecode when no option says.
+
+        Root does, and who shares a store: others run it and cannot write there.
+        """
         told = self.flag("COMPILE")
-        return os.geteuid() == 0 if told is None else told
+        return os.geteuid() == 0 or _is_shared(self.store.root) if told is None else told
 
     @property
     def lock_timeout_s(self) -> float | None:
@@ -325,7 +330,19 @@ def _known_store(root: "Path", cache: str | None = None) -> "Store":
     from envbuild.store import formats
     from envbuild.store.layout import Store
 
+    root = root.expanduser().absolute()
     folder = None if cache is None else Path(cache).expanduser().absolute()
-    store = Store(root=root.expanduser().absolute(), cache_folder=folder)
+    if folder is None and _is_shared(root):
+        folder = root / "cache" / str(os.geteuid())
+    store = Store(root=root, cache_folder=folder)
     formats.check(store)
     return store
+
+
+def _is_shared(root: "Path") -> bool:
+    """Tell whether a store is a group's: then each user has caches of his own there."""
+    try:
+        mode = os.stat(root).st_mode  # noqa: PTH116 - start-up time
+    except OSError:
+        return False
+    return mode & _GROUPS == _GROUPS

@@ -155,7 +155,7 @@ def _linked(work: Build) -> tuple[tuple[CondaPackage, ...], Checked, Findings]:
             halves.fetched(work) as fetched,
         ):
             conda = tuple(one.package for one in fetched)
-            make_folder(work.generation.own)
+            make_folder(work.generation.own, inherits=False)
             disk.refuse(work.store, work.generation.own, fetched)
             halves.link_conda(work, fetched)
             halves.refuse_twice(work)

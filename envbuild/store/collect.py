@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from envbuild.errors import Refused, StoreError
-from envbuild.store import integrate, journal, present, uses
+from envbuild.store import integrate, journal, owners, present, uses
 from envbuild.store.history import find, locked, origin_of, unusable
 from envbuild.store.journal import Change, Who
 from envbuild.store.layout import Generation, Place
@@ -269,6 +269,7 @@ def remove(
         parts = (*present.generations(place), *present.incomplete(place))
         folders = units.folders(home)
         _refuse_used(place, uses.uses(parts, proc=proc, unit_folders=folders))
+        owners.refuse(parts)
         change = Change(what=journal.REMOVE, environment=place.name, origin=origin_of(place))
         try:
             with _hidden(place, present.generations(place)):
@@ -301,6 +302,7 @@ def _plan(
             "current" if here == generation else "",
             "pinned" if is_pinned(generation) else "",
             used[generation],
+            owners.foreign(generation),
             f"one of the newest {keep}" if generation.identifier in newest else "",
         ]
         reason = ", ".join(filter(None, reasons))
@@ -310,7 +312,7 @@ def _plan(
             old.append(generation)
     rubbish = []
     for part in incomplete:
-        if text := used[part]:
+        if text := ", ".join(filter(None, (used[part], owners.foreign(part)))):
             kept.append(Kept(generation=part, reason=f"incomplete, {text}"))
         else:
             rubbish.append(part)

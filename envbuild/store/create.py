@@ -1,5 +1,6 @@
 """Creating an environment's generation, or taking the one that is there, and making it current."""
 
+import contextlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -138,7 +139,8 @@ def create(
             files.make_folder(place.generations)  # once it is held: `remove` takes it away
             leases.prepare(place.store)
             for rubbish in present.incomplete(place):
-                files.remove_tree(rubbish.prefix)
+                with contextlib.suppress(PermissionError):  # another user's, of a shared store
+                    files.remove_tree(rubbish.prefix)
             found = None if options.reinstall else _newest(place, order.environment_digest)
             if found is None:
                 generation = place.generation(_identifier(place, order.environment_digest))
@@ -220,6 +222,8 @@ def _refreshed(found: Generation, order: Order, host: Host | None) -> Manifest:
     inputs = order.inputs if order.inputs.recipe else manifest.inputs  # frozen: nothing was asked
     if (manifest.inputs, manifest.interpreter) != (inputs, interpreter):
         manifest = replace(manifest, inputs=inputs, interpreter=interpreter)
+        if not os.access(found.own, os.W_OK):  # another user's, of a shared store
+            return manifest
         times = (found.manifest.stat().st_mtime_ns,) * 2
         files.write_atomic(found.needs, needs.dumps(order.needs))
         manifests.write(found, manifest)
@@ -236,7 +240,8 @@ def _newest(place: Place, digest: str) -> Generation | None:
 
 def _identifier(place: Place, digest: str) -> str:
     """Return the first identifier of a digest that no complete generation has or had after it."""
-    there = [one for one in present.generations(place) if _base(one) == digest[:_DIGITS]]
+    every = (*present.generations(place), *present.incomplete(place))
+    there = [one for one in every if _base(one) == digest[:_DIGITS]]
     if not there:
         return digest[:_DIGITS]
     return f"{digest[:_DIGITS]}-{max(map(_number, there)) + 1}"

@@ -16,6 +16,7 @@ from pathlib import Path
 from envbuild.errors import StoreError
 from envbuild.store.layout import Store
 from envbuild.tools import locks
+from envbuild.tools.files import share
 from envbuild.tools.locks import Told
 
 PATIENCE_S = 60.0
@@ -204,6 +205,7 @@ def _append(path: Path, line: str) -> int:
         size = os.fstat(descriptor).st_size
         if not size:
             os.fchmod(descriptor, 0o644)  # whatever the umask of who made it
+            share(descriptor, path)
         start = max(0, size - _TAIL_BYTES)
         before = start + os.pread(descriptor, _TAIL_BYTES, start).rfind(b"\n") + 1
         if before != size:

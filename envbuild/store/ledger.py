@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from envbuild.errors import FetchError, StoreError
+from envbuild.tools.files import share
 from envbuild.tools.locks import bounded
 
 _BUSY_S = 30.0
@@ -179,6 +180,7 @@ class Ledger:
                 version = connection.execute("PRAGMA user_version").fetchone()[0]
                 if version == 0:
                     connection.executescript(_SCHEMA)
+                    share(self._path, self._path)
                 elif version != _VERSION:
                     message = f"{self._path} is of another version of envbuild ({version})"
                     raise StoreError(message, hint="use a newer envbuild, or another --store")

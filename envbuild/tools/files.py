@@ -9,6 +9,8 @@ import shutil
 import stat
 from pathlib import Path
 
+GROUP_FOLDER = stat.S_ISGID | stat.S_IWGRP
+GROUP_FILE = 0o664
 _AT_FDCWD = -100
 _EXCHANGE = 2
 
@@ -77,8 +79,32 @@ def exchange(one: Path, other: Path) -> bool:
     return True
 
 
-def make_folder(path: Path, *, mode: int = 0o755) -> None:
-    """Make a folder and its parents with that mode, whatever the umask."""
+def is_shared(folder: Path) -> bool:
+    """Tell whether the folders below one are for its group: set-group-ID, and group-writable."""
+    return folder.stat().st_mode & GROUP_FOLDER == GROUP_FOLDER
+
+
+def share(file: int | Path, path: Path) -> None:
+    """Let the group write a file that this user has just made, where its folder is shared.
+
+    Args:
+        file: Its descriptor, or its path where closing one would end the locks of SQLite.
+        path: Its path.
+    """
+    status = os.stat(file)  # noqa: PTH116 - a descriptor, or a path
+    fresh = status.st_uid == os.geteuid() and not status.st_mode & stat.S_IWGRP
+    if fresh and is_shared(path.parent):
+        os.chmod(file, GROUP_FILE)  # noqa: PTH101
+
+
+def make_folder(path: Path, *, mode: int = 0o755, inherits: bool = True) -> None:
+    """Make a folder and its parents with that mode, whatever the umask.
+
+    Args:
+        path: The folder.
+        mode: Its permissions.
+        inherits: Whether a folder in a shared one is shared as well.
+    """
     missing: list[Path] = []
     folder = path
     while not folder.exists():
@@ -87,7 +113,7 @@ def make_folder(path: Path, *, mode: int = 0o755) -> None:
     for folder in reversed(missing):
         with contextlib.suppress(FileExistsError):
             folder.mkdir()
-            folder.chmod(mode)
+            folder.chmod(mode | (GROUP_FOLDER if inherits and is_shared(folder.parent) else 0))
 
 
 def remove_tree(path: Path) -> None:

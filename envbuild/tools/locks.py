@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from envbuild.errors import StoreError
-from envbuild.tools.files import make_folder
+from envbuild.tools.files import make_folder, share
 
 Told = Callable[[str], None]
 """Told in one line for whom is waited."""
@@ -301,10 +301,14 @@ def _opened(path: Path) -> int:
     for attempt in range(_OPENINGS):
         make_folder(path.parent)
         try:
-            return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except FileNotFoundError:
             if attempt == _OPENINGS - 1:
                 raise
+        else:
+            with contextlib.suppress(FileNotFoundError):
+                share(descriptor, path)
+            return descriptor
     raise AssertionError
 
 

@@ -7,6 +7,7 @@ import pytest
 from integration.locking import HOST, locker
 from integration.users import ANNA, BERT, ROOT, Users, users
 
+pytestmark = pytest.mark.slow
 _RECIPE = HOST.replace("onhost", "site") + "smoke: {imports: [app]}\n"
 
 

@@ -14,6 +14,7 @@ from envbuild.store.relink import Relinked
     envbuild store relink
     envbuild store relink h100-pt24 --dry-run
     envbuild store migrate
+    envbuild store share mlgroup
     """,
 )
 def command() -> None:
@@ -106,3 +107,22 @@ def migrate_(here: Here, *, dry_run: bool, as_json: bool) -> None:
         output.result(step)
     if not done.steps:
         output.result(f"the store is of format {done.to} already")
+
+
+@command.command("share", examples="envbuild store share mlgroup")
+@click.argument("group")
+@options.json_option
+@click.pass_obj
+def share_(here: Here, group: str, *, as_json: bool) -> None:
+    """Let a group of users create, switch, roll back and collect in one store.
+
+    The store is made where it is missing. A generation stays its maker's: the group runs it, and
+    only its maker or root can change or remove it. Each user has caches of his own.
+    """
+    from envbuild.store import owners
+
+    number = owners.share(here.store, group, who=moved.who(here), now=here.now())
+    if as_json:
+        output.print_json({"store": str(here.store.root), "group": number})
+    else:
+        output.result(f"{here.store.root} is shared with the group {group}")
