@@ -13,6 +13,7 @@ from envbuild.errors import StoreError
 from envbuild.findings import Finding, Severity
 from envbuild.store.layout import Store
 from envbuild.tools.conda_tree import files_of
+from envbuild.tools.files import make_folder, remove_tree
 from envbuild.tools.trying import abilities
 
 if TYPE_CHECKING:
@@ -123,6 +124,28 @@ def refuse(store: Store, prefix: Path, fetched: "Sequence[Fetched]") -> None:
                     "which does not tell upper from lower case"
                 )
                 raise StoreError(message, hint="use a --store on another disk")
+
+
+def can_write(folder: Path) -> bool:
+    """Say whether a folder can be written, or is still to be made."""
+    return not folder.exists() or os.access(folder, os.W_OK)
+
+
+def linked_cache(store: Store) -> Path:
+    """Return a folder that stands for uv's cache where that is read-only: links to what is there.
+
+    uv writes a lock and what it learns of an interpreter into its cache even where it only reads.
+
+    Args:
+        store: The store; the folder is made anew in it.
+    """
+    folder = store.root / ".read-only-cache" / "uv"
+    remove_tree(folder)
+    make_folder(folder)
+    for member in store.uv_cache.iterdir():
+        if not member.name.startswith(("interpreter-", ".")):
+            (folder / member.name).symlink_to(member.absolute())
+    return folder
 
 
 def _some_file(folder: Path) -> str | None:

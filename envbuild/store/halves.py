@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from envbuild.errors import Refused
 from envbuild.packages import CondaPackage
+from envbuild.store import disk
 from envbuild.store.installed import Owner
 from envbuild.target import Target
 from envbuild.tools import uv
@@ -58,7 +59,8 @@ def fetched(work: "Build") -> "Iterator[tuple[Fetched, ...]]":
     wheels = _Aside(lambda: _prefetch(work, folder))
     removal = _Aside(lambda: remove_tree(folder))
     try:
-        if work.order.pip and not work.ledger.has_wheels(_wheels_key(work)):
+        has_wheels = work.ledger.has_wheels(_wheels_key(work))
+        if work.order.pip and not has_wheels and disk.can_write(work.store.uv_cache):
             wheels.start()
         conda = _fetch_conda(work)
         wheels.wait()
@@ -217,9 +219,10 @@ def evict(work: "Build", conda: Sequence[CondaPackage], owners: Sequence[Owner])
 
 
 def _engine(work: "Build", python: Path) -> uv.Engine:
+    cache = work.store.uv_cache
     return uv.Engine(
         access=work.access,
-        cache=work.store.uv_cache,
+        cache=cache if disk.can_write(cache) else disk.linked_cache(work.store),
         python=python,
         log=work.log,
         keep=work.keep,

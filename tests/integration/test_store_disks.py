@@ -3,6 +3,7 @@
 import contextlib
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -123,6 +124,42 @@ def test_a_cache_on_another_disk_is_copied_from_and_said_once(tmp_path: Path) ->
         ]
         assert contents[0] == contents[1]
         assert not (store / "cache").exists()
+
+
+def test_a_read_only_cache_that_has_all_packages_serves(tmp_path: Path) -> None:
+    small = package(tmp_path / "a", "small", 2)
+    with tmpfs(tmp_path / "cache", "64m") as cache:
+        Creator(root=tmp_path / "one", cache=cache).create(order([small]))
+        remount(cache, "ro")
+        created = Creator(root=tmp_path / "two", cache=cache).create(order([small]))
+        assert runs(created, "small")
+        assert damage(created) == []
+
+
+@pytest.mark.slow
+@pytest.mark.network
+def test_a_read_only_cache_of_wheels_serves(tmp_path: Path) -> None:
+    """The shipped quickstart, from a cache that another store filled."""
+    variables = {"PATH": os.environ["PATH"], "HOME": f"{tmp_path}", "ENVBUILD_COMPILE": "0"}
+
+    def create(store: str) -> subprocess.CompletedProcess[str]:
+        argv = [sys.executable, "-m", "envbuild", "--store", f"{tmp_path / store}"]
+        return subprocess.run(
+            [*argv, "create", "quickstart"],
+            env={**variables, "ENVBUILD_CACHE": f"{tmp_path / 'cache'}"},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    with tmpfs(tmp_path / "cache", "400m") as cache:
+        first = create("one")
+        assert first.returncode == 0, first.stderr
+        remount(cache, "ro")
+        second = create("two")
+        assert second.returncode == 0, second.stderr
+        assert "files were copied from" in second.stderr
 
 
 def test_programs_that_may_not_run_are_known_before_anything_is_linked(tmp_path: Path) -> None:
