@@ -326,6 +326,9 @@ class Session:
             return {}
         for name in (f"{parts.scheme}_proxy", "all_proxy"):
             proxy = environment.get(name) or environment.get(name.upper())
+            if proxy and proxy.startswith("socks"):
+                message = f"{addresses.without_login(proxy)}: a SOCKS proxy cannot be used"
+                raise FetchError(message, hint="set HTTPS_PROXY and HTTP_PROXY to an http proxy")
             if proxy:
                 return {parts.scheme: proxy}
         return {}
