@@ -140,7 +140,12 @@ class Here:
         """
         if self.store_option or self.environment.get("ENVBUILD_STORE"):
             return (self.store,)
-        return tuple(dict.fromkeys((self.store, self.system_store)))
+        from envbuild.errors import StoreError
+
+        try:
+            return tuple(dict.fromkeys((self.store, self.system_store)))
+        except StoreError:  # only the system's is newer: one's own is used all the same
+            return (self.store,)
 
     @property
     def recipe_folders(self) -> "tuple[Path, ...]":

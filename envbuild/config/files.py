@@ -18,7 +18,7 @@ _WORDS = {
     Kind.PATH: "a path, in quotes",
     Kind.PATHS: "a list of paths",
     Kind.SWITCH: "true or false",
-    Kind.COUNT: "a whole number from 0 on",
+    Kind.COUNT: "a whole number from {least} on",
     Kind.SECONDS: "a number of seconds from 0 on",
     Kind.TEXT: "text, in quotes",
     Kind.COLOR: '"auto", "always" or "never"',
@@ -51,7 +51,7 @@ def read(path: Path, *, home: Path, lines: bool = False) -> tuple[Setting, ...]:
             continue
         checked = _checked(key, value, path.parent, home)
         if checked is None:
-            problems.append((steps, f"is to be {_WORDS[key.kind]}"))
+            problems.append((steps, f"is to be {_WORDS[key.kind].format(least=key.least)}"))
         else:
             rows.append((steps, Setting(key=name, value=checked, source=str(path))))
     if not problems and not lines:
@@ -144,7 +144,7 @@ def _fits(key: Key, value: object) -> bool:
             Kind.COLOR: value in _COLORS,
             Kind.TEXT: bool(value),
         }.get(key.kind, False)
-    if not isinstance(value, int | float) or value < 0 or not math.isfinite(value):
+    if not isinstance(value, int | float) or value < key.least or not math.isfinite(value):
         return False
     return key.kind is Kind.SECONDS or (key.kind is Kind.COUNT and isinstance(value, int))
 

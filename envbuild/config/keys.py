@@ -32,6 +32,7 @@ class Key:
         also: Other variables that stand for it and win over files, first one first.
         about: What it sets, a few words.
         default: What holds where nothing is set, as it is shown.
+        least: The smallest number that it may be.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Key:
     also: tuple[str, ...] = ()
     about: str
     default: str = ""
+    least: int = 0
 
 
 def _proxy(name: str, about: str, kind: Kind = Kind.ADDRESS) -> Key:
@@ -139,6 +141,7 @@ KEYS: tuple[Key, ...] = (
         kind=Kind.COUNT,
         variable="ENVBUILD_HTTP_TIMEOUT",
         about="seconds until a silent server is given up",
+        least=1,
         default="30",
     ),
     Key(

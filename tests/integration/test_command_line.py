@@ -52,6 +52,12 @@ def test_version_imports_click_and_little_else() -> None:
     assert not loaded & {"importlib.metadata", "pydantic", "rattler", "rich", "json", "subprocess"}
 
 
+def test_settings_are_not_parsed_where_there_is_no_file() -> None:
+    loaded = _imported("list", "--store", "/nonexistent")
+    assert "envbuild.config.settings" in loaded
+    assert not loaded & {"tomllib", "envbuild.config.files", "envbuild.config.foreign"}
+
+
 def test_module_and_script_are_the_same() -> None:
     module = subprocess.run(
         [sys.executable, "-m", "envbuild", "--help"], capture_output=True, text=True, check=True

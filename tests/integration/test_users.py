@@ -83,6 +83,14 @@ def test_a_store_that_is_named_stands_alone(built: Users) -> None:
     assert f"no environment 'nothing' in {own} or {built.system_store}" in done.err
 
 
+def test_a_system_store_of_a_later_envbuild_is_in_nobodys_way(built: Users) -> None:
+    newer = built.folder / "newer"
+    newer.mkdir()
+    (newer / "format.json").write_text('{"format": 99}')
+    assert built.envbuild(ANNA, "list", ENVBUILD_SYSTEM_STORE=str(newer)).code == 0
+    assert built.envbuild(ROOT, "list", ENVBUILD_SYSTEM_STORE=str(newer)).code == 6
+
+
 def test_ones_own_comes_first(built: Users) -> None:
     done = built.envbuild(BERT, "create", "site")
     assert done.code == 0, done.err

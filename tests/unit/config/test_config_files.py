@@ -91,6 +91,10 @@ def test_all_problems_at_once_each_with_its_line_and_the_nearest_name(tmp_path: 
     )
 
 
+def test_a_number_that_is_too_small(tmp_path: Path) -> None:
+    assert "a whole number from 1 on" in str(_complaint(tmp_path, "http-timeout = 0\n"))
+
+
 def test_a_table_that_is_none_of_ours(tmp_path: Path) -> None:
     assert "config.toml:2:" in str(_complaint(tmp_path, "\n[pypi]\nurl = 1\n"))
     assert "is a table" in str(_complaint(tmp_path, 'mirrors = "http://m"\n'))
