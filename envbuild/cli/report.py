@@ -35,9 +35,9 @@ def explain(error: Exception, words: Sequence[str], here: Here) -> int:
     if known is None:
         return _internal(error, words, here)
     if here.as_json or (isinstance(known, UsageProblem) and _asked_for_json(words)):
-        _print_json(known.exit_code, type(known).__name__, known.message, known.details, known.hint)
+        print_json({"error": error_json(known)})
     else:
-        _print(here, known)
+        show(here, known)
     return _code(here, known.exit_code)
 
 
@@ -70,7 +70,8 @@ def _asked_for_json(words: Sequence[str]) -> bool:
     return "--json" in words[:end]
 
 
-def _print(here: Here, error: EnvbuildError) -> None:
+def show(here: Here, error: EnvbuildError) -> None:
+    """Print an error on stderr: what is wrong, what is known of it, what to do."""
     color = here.forced_color()
     lines = [f"{click.style('error:', fg='red', bold=True)} {error.message}"]
     if error.details.strip() and (here.verbosity or not isinstance(error, FetchError)):
@@ -83,15 +84,20 @@ def _print(here: Here, error: EnvbuildError) -> None:
     click.echo(mask("\n".join(lines)), err=True, color=color)
 
 
-def _print_json(code: int, kind: str, message: str, details: str, hint: str | None) -> None:
-    error = {
+def error_json(error: EnvbuildError) -> dict[str, object]:
+    """Return an error as JSON has it."""
+    kind = type(error).__name__
+    return _json(error.exit_code, kind, error.message, error.details, error.hint)
+
+
+def _json(code: int, kind: str, message: str, details: str, hint: str | None) -> dict[str, object]:
+    return {
         "kind": kind,
         "exit_code": code,
         "message": mask(message),
         "details": mask(details).splitlines(),
         "hint": None if hint is None else mask(hint),
     }
-    print_json({"error": error})
 
 
 def _internal(error: Exception, words: Sequence[str], here: Here) -> int:
@@ -100,7 +106,8 @@ def _internal(error: Exception, words: Sequence[str], here: Here) -> int:
     where = f"the report is {path}" if path else "no report could be written"
     message = mask(f"internal error: {type(error).__name__}: {error}").splitlines()[0]
     if here.as_json:
-        _print_json(_INTERNAL, "InternalError", f"{message}; {where}", "", None)
+        told = _json(_INTERNAL, "InternalError", f"{message}; {where}", "", None)
+        print_json({"error": told})
     else:
         label = click.style("error:", fg="red", bold=True)
         click.echo(f"{label} {message}; {where}", err=True, color=here.forced_color())

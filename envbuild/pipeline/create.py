@@ -6,6 +6,7 @@ What reads recipes and locks is loaded only where these files were not read befo
 from datetime import datetime
 
 from envbuild.access import Access
+from envbuild.errors import UsageProblem
 from envbuild.pipeline.ask import Ask
 from envbuild.progress import Progress
 from envbuild.store import noop, orders
@@ -38,6 +39,7 @@ def make_generation(
         RecipeError: The recipe is wrong or there is none.
         LockError: There is no lock under locked or frozen, it is damaged, or not for this platform.
         Refused: The lock does not answer its recipe, or creation says no.
+        UsageProblem: A Python is named for a recipe that takes conda's.
         EnvbuildError: As `store.create.create` and `pipeline.lock.make_lock` raise it.
     """
     order, chosen = _known_order(ask, store), None
@@ -45,6 +47,9 @@ def make_generation(
         from envbuild.pipeline.orders import new_order
 
         order, chosen = new_order(ask, store=store, access=access, now=now, progress=progress)
+    if order.host_python is None and ask.pythons.option is not None:
+        message = f"--python: {order.name} takes its Python from conda, not from this machine"
+        raise UsageProblem(message, hint="leave --python out; the recipe's `python` says which")
     return create(
         order,
         store.place(order.name),

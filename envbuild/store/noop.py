@@ -21,6 +21,7 @@ def unchanged(
     locks: Sequence[Path],
     python: str | None = None,
     running: str = "",
+    insisted: bool = False,
 ) -> Generation | None:
     """Return the current generation if it was made from just these files, else None.
 
@@ -30,6 +31,7 @@ def unchanged(
         locks: The files of its lock, as far as this platform reads them.
         python: The interpreter that was asked for, absolute and resolved, or None for whichever.
         running: The one that envbuild runs on, resolved.
+        insisted: Whether `python` has to count: an environment with conda's Python is no answer.
 
     Raises:
         StoreError: The manifest is damaged, or `current` is no link of ours.
@@ -42,7 +44,7 @@ def unchanged(
         return None
     interpreter = data["interpreter"]
     if interpreter is None:
-        return generation
+        return None if insisted else generation
     same = _is_wanted(interpreter, python, running) and _untouched(
         interpreter, place.store.added_pythons
     )

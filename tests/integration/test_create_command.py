@@ -202,6 +202,15 @@ def test_a_python_that_is_none_is_a_host_error(
     assert "/bin/sh" in capsys.readouterr().err
 
 
+def test_a_python_cannot_be_named_where_conda_brings_it(
+    project: Locker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = project.write("name: conda-only\nchannels: [conda-forge]\nconda: [libzlib]\n")
+    assert envbuild("create", name, "--python", sys.executable) == 2
+    assert "--python: conda-only takes its Python from conda" in capsys.readouterr().err
+    assert not (project.root / "store/envs").exists()
+
+
 def test_sync_is_an_alias_and_compile_is_an_option(
     project: Locker, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -177,6 +177,27 @@ def test_all_recipes_of_the_project(project: Locker, capsys: pytest.CaptureFixtu
     assert envbuild("lock", "--all", "--check") == 0
 
 
+def test_one_recipe_that_cannot_be_answered_stops_no_other(
+    project: Locker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project.write(HOST)
+    project.write(SMALL.replace("small", "bad").replace("- libzlib", "- libzlib >=99"))
+    project.write(SMALL.replace("small", "worse") + "colour: red\n")
+    assert envbuild("lock", "worse", "bad", "onhost") == 4
+    seen = capsys.readouterr()
+    assert "onhost: locked" in seen.out
+    assert "worse.yaml:8" in seen.err
+    assert "recipes/bad.yaml:5:5: libzlib" in seen.err
+    assert envbuild("lock", "--all", "--check") == 3
+    seen = capsys.readouterr()
+    assert "onhost: the lock in lockfiles/onhost answers the recipe" in seen.out
+    assert "there is no lock of bad" in seen.err
+    assert envbuild("lock", "--all", "--check", "--json") == 3
+    rows = printed(capsys)["locks"]
+    assert [row["name"] for row in rows] == ["bad", "onhost", "worse"]
+    assert [row.get("error", {}).get("exit_code") for row in rows] == [3, None, 3]
+
+
 @pytest.mark.parametrize("option", ["--check", "--locked", "--frozen"])
 def test_there_is_no_lock_to_check(
     project: Locker, option: str, capsys: pytest.CaptureFixture[str]

@@ -109,6 +109,8 @@ def test_gc_spares_what_runs(place: Place, running: Generation) -> None:
     (demo,) = planned["environments"]
     assert demo["removed"] == [made.SECOND]
     assert planned["freed_bytes"] > 0
+    assert demo["bytes"].keys() == {made.SECOND}
+    assert 0 < demo["bytes"][made.SECOND] <= planned["freed_bytes"]
     assert len(present.generations(place)) == 3
     code, out, _ = _envbuild(place, "gc", "demo", "--keep", "0", "-y")
     assert code == 0

@@ -64,11 +64,12 @@ def command(
     """
     file = noop.recipe_file(name, here.recipe_folders)
     folder = None if file is None else here.lock_folder(file.stem, recipe=file)
+    found = None
     if file is not None and folder is not None and not (reinstall or here.frozen):
-        wanted = python or here.python
-        if (found := _unchanged(here, file, folder, wanted)) is not None:
-            _show_unchanged(here, found, as_json=as_json)
-            return
+        found = _unchanged(here, file, folder, python)
+    if found is not None:
+        _show_unchanged(here, found, as_json=as_json)
+        return
     began = time.monotonic()
     created = _create(
         here,
@@ -84,12 +85,14 @@ def command(
 
 
 def _unchanged(here: Here, file: Path, folder: Path, python: str | None) -> Generation | None:
+    wanted = python or here.python
     return noop.unchanged(
         here.store.place(file.stem),
         recipe=file,
         locks=noop.lock_files(folder, here.platform),
-        python=None if python is None else os.path.realpath(python),
+        python=None if wanted is None else os.path.realpath(wanted),
         running=os.path.realpath(sys.executable),
+        insisted=python is not None,
     )
 
 

@@ -7,6 +7,7 @@ from envbuild.cli.context import Here
 from envbuild.errors import InputError
 from envbuild.store import collect, inventory, present
 from envbuild.store.collect import Collection
+from envbuild.store.layout import Generation
 from envbuild.tools import units
 
 
@@ -48,8 +49,9 @@ def command(
     planned = collect.plan(places, keep=keep, unit_folders=folders)
     going = [generation for part in planned for generation in part.going]
     freed = inventory.disk_bytes(going)
+    sizes = {generation: inventory.disk_bytes([generation]) for generation in going}
     if not as_json:
-        _show(planned, freed)
+        _show(planned, sizes, freed)
     if going and not dry_run:
         confirm.ask(yes=yes, what=f"remove {len(going)} generations")
         who, now = moved.who(here), here.now()
@@ -66,25 +68,25 @@ def command(
         planned = tuple(done)
     if as_json:
         output.print_json(
-            {"dry_run": dry_run, "freed_bytes": freed, "environments": _data(planned)}
+            {"dry_run": dry_run, "freed_bytes": freed, "environments": _data(planned, sizes)}
         )
 
 
-def _show(planned: tuple[Collection, ...], freed: int) -> None:
+def _show(planned: tuple[Collection, ...], sizes: dict[Generation, int], freed: int) -> None:
     rows = []
     for part in planned:
         name = part.place.name
         rows += [(name, kept.generation.identifier, "keep", kept.reason) for kept in part.kept]
         for what, going in (("old", part.old), ("a build that did not end", part.rubbish)):
             for generation in going:
-                size = output.bytes_text(inventory.disk_bytes([generation]))
+                size = output.bytes_text(sizes[generation])
                 rows.append((name, generation.identifier, "remove", f"{what}, {size}"))
     if rows:
         output.result(output.table(("NAME", "GENERATION", "", "WHY"), rows))
     output.result(f"frees {output.bytes_text(freed)}")
 
 
-def _data(planned: tuple[Collection, ...]) -> list[dict[str, object]]:
+def _data(planned: tuple[Collection, ...], sizes: dict[Generation, int]) -> list[dict[str, object]]:
     return [
         {
             "name": part.place.name,
@@ -94,6 +96,7 @@ def _data(planned: tuple[Collection, ...]) -> list[dict[str, object]]:
             ],
             "removed": [generation.identifier for generation in part.old],
             "incomplete": [generation.identifier for generation in part.rubbish],
+            "bytes": {generation.identifier: sizes[generation] for generation in part.going},
         }
         for part in planned
     ]

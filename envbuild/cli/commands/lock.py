@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from envbuild.cli import complete, options, output, progress
+from envbuild.cli import complete, options, output, progress, report
 from envbuild.cli.context import Here
-from envbuild.errors import LockError
+from envbuild.errors import EnvbuildError, LockError
 from envbuild.findings import Findings, errors_of
 
 if TYPE_CHECKING:
@@ -71,20 +71,31 @@ def command(here: Here, /, **told: Any) -> int:  # noqa: ANN401
     """Solve recipes and write their locks; what need not change stays as it is.
 
     Exit code 0: locked, or unchanged; 1: findings are left, or (--check, --locked) the lock does
-    not answer its recipe; 3: there is no lock to check; 4: there is no solution.
+    not answer its recipe; 3: there is no lock to check; 4: there is no solution. Of several
+    recipes each is tried, whatever the others say; the exit code is then the highest.
     """
     wish = Wish(**told)
     act = _act_of(here, wish)
-    code = 0
+    names = _names(here, wish)
+    codes: list[int] = []
     rows: list[dict[str, object]] = []
     with _no_collection(), closing(_engine(here, wish)) as engine:
-        for loaded in list(_recipes(here, wish)):
-            row, findings = act(here, loaded, wish, engine)
-            rows.append(row)
-            code = max(code, 1 if errors_of(findings) else 0)
+        for name in names:
+            try:
+                row, findings = act(here, _load(here, name), wish, engine)
+            except EnvbuildError as error:
+                if len(names) == 1:
+                    raise
+                if not wish.as_json:
+                    report.show(here, error)
+                rows.append({"name": name, "error": report.error_json(error)})
+                codes.append(error.exit_code)
+            else:
+                rows.append(row)
+                codes.append(1 if errors_of(findings) else 0)
     if wish.as_json:
         output.print_json({"locks": rows})
-    return code
+    return max(codes)
 
 
 @contextmanager
@@ -137,7 +148,12 @@ def _act_of(here: Here, wish: Wish) -> "Any":  # noqa: ANN401
     return _read if here.frozen else _check
 
 
-def _recipes(here: Here, wish: Wish) -> "Iterator[LoadedRecipe]":
+def _names(here: Here, wish: Wish) -> tuple[str, ...]:
+    """Return the names of the recipes that are asked for, each once.
+
+    Raises:
+        click.UsageError: None is.
+    """
     from envbuild.recipe import load
 
     if wish.every == bool(wish.names):
@@ -147,8 +163,13 @@ def _recipes(here: Here, wish: Wish) -> "Iterator[LoadedRecipe]":
     if not names:
         message = f"there is no recipe in {', '.join(map(str, here.recipe_folders[:-1]))}"
         raise click.UsageError(message)
-    for name in dict.fromkeys(names):
-        yield load.load(name, here.recipe_folders)
+    return tuple(dict.fromkeys(names))
+
+
+def _load(here: Here, name: str) -> "LoadedRecipe":
+    from envbuild.recipe import load
+
+    return load.load(name, here.recipe_folders)
 
 
 def _old(here: Here, loaded: "LoadedRecipe") -> "tuple[Path, Lock] | None":

@@ -170,6 +170,16 @@ def unchanged(
 
 def test_nothing_to_do(made: Generation, files: tuple[Path, Path]) -> None:
     assert unchanged(made, files) == made
+    assert unchanged(made, files, "/usr/bin/python3") == made
+
+
+def test_a_python_that_has_to_count_is_something_to_do(
+    made: Generation, files: tuple[Path, Path]
+) -> None:
+    locks = noop.lock_files(files[1], "linux-64")
+    python = "/usr/bin/python3"
+    found = noop.unchanged(made.place, recipe=files[0], locks=locks, python=python, insisted=True)
+    assert found is None
 
 
 @pytest.mark.parametrize("name", ["conda-lock.yml", "requirements.linux-64.txt"])
