@@ -24,6 +24,7 @@ from envbuild.store import (
     halves,
     installed,
     integrate,
+    links,
     modes,
     needs,
     scripts,
@@ -180,20 +181,22 @@ def _looked_at(
     )
     if any(note.code == "link-script-run" for note in notes):
         seen = installed.walk(work.prefix)
-    owners = list(installed.conda_owners(work.prefix, seen))
-    owners += installed.wheel_owners(work.prefix, seen, work.ledger, apart_from=owners)
-    checked = _check(work, seen, owners, contents)
+    checked, owners = _check(work, seen, contents)
+    if checked.again:
+        halves.install_again(work, checked.again)
+        seen = installed.walk(work.prefix)
+        checked, owners = _check(work, seen, contents)
     modes.set_modes(work.prefix, seen)
-    return checked, (*notes, *scripts.check_interpreters(work.prefix, seen, owners))
+    notes = (*notes, *scripts.check_interpreters(work.prefix, seen, owners))
+    return checked, (*notes, *links.dangling(work.prefix, checked))
 
 
 def _check(
-    work: Build,
-    seen: installed.Seen,
-    owners: Sequence[installed.Owner],
-    contents: Mapping[Known, str],
-) -> Checked:
+    work: Build, seen: installed.Seen, contents: Mapping[Known, str]
+) -> tuple[Checked, Sequence[installed.Owner]]:
     ledger = work.ledger
+    owners = list(installed.conda_owners(work.prefix, seen))
+    owners += installed.wheel_owners(work.prefix, seen, ledger, apart_from=owners)
     known = ledger.trees([owner.package for owner in owners if owner.is_conda])
     total = 0
 
@@ -204,7 +207,7 @@ def _check(
 
     checked = check.check(work.prefix, seen, owners, known, contents=contents, done=done)
     ledger.remember(checked.learned)
-    return checked
+    return checked, owners
 
 
 def _accepted(work: Build, findings: Findings) -> Findings:

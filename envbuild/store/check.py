@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from envbuild.findings import Finding, Findings, Severity
-from envbuild.store import arrivals
+from envbuild.store import arrivals, rivals
 from envbuild.store.installed import Owner, Seen, is_link
 from envbuild.store.ledger import Tree
 from envbuild.store.modes import PLAIN, PROGRAM, final_mode
@@ -33,6 +33,7 @@ class Checked:
         rows: Every file, sorted by path.
         findings: What is wrong.
         spoiled: Owners whose files in the cache are not what their packages declare.
+        again: Names of wheels to install once more, in this order: see `rivals.Rivalry`.
         learned: What the ledger should remember.
     """
 
@@ -40,6 +41,7 @@ class Checked:
     rows: list[Row]
     findings: Findings
     spoiled: tuple[Owner, ...] = ()
+    again: tuple[str, ...] = ()
     learned: Mapping[str, Tree] = field(default_factory=dict)
 
     @property
@@ -56,7 +58,7 @@ class _Work:
         prefix: The prefix.
         seen: What lies in it.
         claims: Path to the number of the owner that claimed it first.
-        rivals: Path and two owners that claim it.
+        rivals: Path to the numbers of its owners, where several claim it.
         declared: What owners declare of files that the ledger does not know.
         links: Symbolic links.
         rows: Rows of files that the ledger knows.
@@ -69,7 +71,7 @@ class _Work:
     prefix: str
     seen: Mapping[str, os.stat_result]
     claims: dict[str, int] = field(default_factory=dict)
-    rivals: list[tuple[str, int, int]] = field(default_factory=list)
+    rivals: dict[str, list[int]] = field(default_factory=dict)
     declared: dict[str, str | None] = field(default_factory=dict)
     links: list[str] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
@@ -90,8 +92,7 @@ def check(
 ) -> Checked:
     """Compare what lies in a prefix with what its packages declare.
 
-    Codes: `file-missing`, `file-differs`, `file-unreadable` (errors), `wheel-over-conda` (error),
-    `clobber` (warning).
+    Codes: `file-missing`, `file-differs`, `file-unreadable` (errors), and those of `rivals`.
 
     Args:
         prefix: The prefix.
@@ -117,12 +118,13 @@ def check(
             unknown.append((path, status.st_size))
     sources = _unknown_sources(owners, known)
     _hash(work, owners, _unhashed(work, unknown, contents or {}), sources, done)
-    _judge(work, owners)
+    again = _judge(work, owners)
     return Checked(
         owners=tuple(owner.label for owner in owners),
         rows=_rows(work, unknown),
         findings=tuple(sorted(work.findings, key=lambda finding: (finding.where, finding.code))),
         spoiled=tuple(owners[number] for number in sorted(work.spoiled)),
+        again=again,
         learned={
             owners[number].package: _tree(work, owners[number])
             for number in sorted(work.learned - work.spoiled)
@@ -141,7 +143,7 @@ def _claim(
     ):
         if path in claims:
             if claims[path] != number:
-                work.rivals.append((path, claims[path], number))
+                work.rivals.setdefault(path, [claims[path]]).append(number)
             continue
         claims[path] = number
         status = seen.get(path)
@@ -240,7 +242,7 @@ def _hash(
             work.learned.add(number)
             if answer != dict(owners[number].sources)[full]:
                 work.spoiled.add(number)
-                work.findings.append(_differs(full, owners[number]))
+                work.findings.append(rivals.differs(full, owners[number]))
             continue
         path = names[full][0]
         if isinstance(answer, OSError):
@@ -249,51 +251,34 @@ def _hash(
         _note(work, path, answer)
 
 
-def _judge(work: _Work, owners: Sequence[Owner]) -> None:
-    """Compare digests with what is declared; name paths that two packages claim."""
-    rivals = {path for path, _, _ in work.rivals}
+def _judge(work: _Work, owners: Sequence[Owner]) -> tuple[str, ...]:
+    """Compare digests with what is declared; return the wheels to install once more."""
     declared, digests = work.declared, work.digests
     for path, wanted in declared.items():
         found = digests.get(path)
-        if wanted is None or found is None or wanted == found or path in rivals:
+        if wanted is None or found is None or wanted == found or path in work.rivals:
             continue
         number = work.claims[path]
-        work.findings.append(_differs(path, owners[number]))
+        work.findings.append(rivals.differs(path, owners[number]))
         if work.seen[path].st_nlink > 1:
             work.spoiled.add(number)
-    for path, first, second in work.rivals:
-        _rivalry(work, path, owners[first], owners[second])
+    rivalry = rivals.judge(work.rivals, owners, digests)
+    work.findings += rivalry.findings
+    work.claims |= rivalry.holders
     for owner in owners:
         for lost, path in owner.moved.items():
             winner = work.claims.get(path)
-            if winner is not None and digests.get(path) != digests.get(lost):
-                work.findings.append(_clobber(path, owners[winner], owner))
+            if winner is not None and _content(work, path) != _content(work, lost):
+                work.findings.append(rivals.clobber(path, owners[winner], owner))
+    return rivalry.again
 
 
-def _rivalry(work: _Work, path: str, first: Owner, second: Owner) -> None:
-    digests = {
-        digest
-        for owner in (first, second)
-        for claimed, digest in zip(owner.paths, owner.digests, strict=True)
-        if claimed == path
-    }
-    if digests == {work.digests.get(path)}:
-        return
-    if work.digests.get(path) not in digests:
-        work.findings.append(_differs(path, second))
-    if first.is_conda and not second.is_conda:
-        work.findings.append(
-            Finding(
-                code="wheel-over-conda",
-                severity=Severity.ERROR,
-                where=path,
-                what=f"the wheel {second.name} replaced a file of conda's {first.name}",
-                why="whichever is right, the other package no longer holds what it declares",
-                hint="take the package from one half only",
-            )
-        )
-    else:
-        work.findings.append(_clobber(path, second, first))
+def _content(work: _Work, path: str) -> str | None:
+    """Return the digest of a file, or where a link leads."""
+    status = work.seen.get(path)
+    if status is not None and is_link(status):
+        return f"-> {os.readlink(f'{work.prefix}/{path}')}"  # noqa: PTH115
+    return work.digests.get(path)
 
 
 def _tree(work: _Work, owner: Owner) -> Tree:
@@ -354,29 +339,10 @@ def _missing(path: str, owner: Owner) -> Finding:
     )
 
 
-def _differs(path: str, owner: Owner) -> Finding:
-    return Finding(
-        code="file-differs",
-        severity=Severity.ERROR,
-        where=path,
-        what=f"its content is not what {owner.label} declares",
-    )
-
-
 def _unreadable(path: str, error: OSError) -> Finding:
     return Finding(
         code="file-unreadable",
         severity=Severity.ERROR,
         where=path,
         what=f"it cannot be read: {error.strerror}",
-    )
-
-
-def _clobber(path: str, winner: Owner, loser: Owner) -> Finding:
-    return Finding(
-        code="clobber",
-        severity=Severity.WARNING,
-        where=path,
-        what=f"{winner.label} and {loser.label} both have it with other contents",
-        why=f"the content of {winner.label} is there",
     )

@@ -199,6 +199,20 @@ def install_pip(work: "Build") -> None:
         work.ledger.note_wheels(_wheels_key(work))
 
 
+def install_again(work: "Build", names: Sequence[str]) -> None:
+    """Install wheels of the PyPI half once more, one after the other.
+
+    Raises:
+        FetchError: The cache was changed meanwhile, and a wheel is out of reach.
+        ToolFailed: uv failed.
+    """
+    python = work.prefix / "bin/python"
+    by_name = {package.name: package for package in work.order.pip}
+    for name in names:
+        engine, sources = _engine(work, python), _sources(work)
+        uv.install([by_name[normalized(name)]], engine, sources=sources, again=True)
+
+
 def evict(work: "Build", conda: Sequence[CondaPackage], owners: Sequence[Owner]) -> None:
     """Remove packages from the caches whose files there are not what they should be.
 

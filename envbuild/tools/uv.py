@@ -199,6 +199,7 @@ def install(
     *,
     sources: Sequence[Source],
     compile_bytecode: bool = False,
+    again: bool = False,
 ) -> None:
     """Install a PyPI half into the prefix of the engine's Python, by hash, without requirements.
 
@@ -211,6 +212,7 @@ def install(
         engine: How uv is run, with the prefix's Python.
         sources: The indexes by the names that the packages give.
         compile_bytecode: Whether uv compiles what it installs.
+        again: Whether they are there, and are removed and installed once more.
 
     Raises:
         FetchError: A wheel is out of reach, or has another hash.
@@ -219,6 +221,7 @@ def install(
     """
     words = ["--python", f"{engine.python}", "--link-mode", "hardlink"]
     words += ["--compile-bytecode"] if compile_bytecode else []
+    words += ["--reinstall"] if again else []
     _install(packages, words, engine, sources)
 
 
