@@ -15,7 +15,9 @@ exit  class                                                        means
 70    anything else                                                our fault
 126   `NotExecutable`                                              `run`: the command cannot run
 127   `CommandNotFound`                                            `run`: there is no such command
+129   SIGHUP                                                       the terminal is gone
 130   Ctrl-C                                                       interrupted
+143   SIGTERM                                                      ended from outside
 ===== ============================================================ =================================
 """
 

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import sysconfig
-import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
@@ -19,6 +18,7 @@ from envbuild.packages import CondaPackage
 from envbuild.target import MACHINES
 from envbuild.tools.files import make_folder, write_atomic
 from envbuild.tools.run import Runner, base_environment, run
+from envbuild.tools.scratch import scratch
 
 # Where packages of the machine's interpreter say that they come from; no lock ever holds it.
 CHANNEL = "host://envbuild"
@@ -81,9 +81,9 @@ def pack(python: HostPython, to: Path, *, runner: Runner = run) -> tuple[CondaPa
         return _packed_before(python, path, whole), path
     except HostError:
         make_folder(to)
-    with tempfile.TemporaryDirectory(dir=to, prefix=".packing-") as folder:
-        made = Path(folder) / path.name
-        patched = _patched(python, taken, hashes, scratch=Path(folder), runner=runner)
+    with scratch(to) as (folder, _):
+        made = folder / path.name
+        patched = _patched(python, taken, hashes, scratch=folder, runner=runner)
         written = archive.write(
             made,
             _members(python, taken, hashes, patched),

@@ -11,6 +11,7 @@ import click
 from envbuild import __version__
 from envbuild.cli import options
 from envbuild.cli.context import Here
+from envbuild.cli.signals import Ending
 from envbuild.cli.table import ALIASES, HELP, SECTIONS
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ envbuild run quickstart -- python -c "import numpy; print(numpy.__version__)"
 envbuild lock --check h100-pt24
 """
 COMPLETE = "_ENVBUILD_COMPLETE"
-_INTERRUPTED = 130
 _BROKEN_PIPE = 141  # what a shell reports for a program that SIGPIPE ended
 
 
@@ -112,14 +112,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     here = Here()
+    ending = Ending()
     try:
         try:
+            if arguments is None:
+                ending.watch()
             code = _run(words, here)
         except click.exceptions.Exit as stop:
             code = stop.exit_code
         except (KeyboardInterrupt, click.Abort):
-            click.echo("interrupted", err=True)
-            code = _INTERRUPTED
+            click.echo(ending.text, err=True)
+            code = ending.code
         except BrokenPipeError:
             raise
         except Exception as error:  # noqa: BLE001

@@ -29,6 +29,7 @@ from envbuild.solve.solution import PlatformSolution, Solution, Upgrade
 from envbuild.store.layout import Store
 from envbuild.target import PLATFORMS, Platform
 from envbuild.tools import locks, rattler
+from envbuild.tools.endable import Endable
 from envbuild.tools.files import make_folder, sync_folder, write_atomic
 from envbuild.tools.run import Runner, run
 
@@ -266,6 +267,8 @@ def _solve(
 
     from envbuild.solve import pip
 
+    runner = Endable()
+
     def solve_pip(platform: Platform) -> "PipHalf":
         half = old.for_platform(platform) if old is not None else None
         return pip.solve(
@@ -278,21 +281,26 @@ def _solve(
             access=access,
             uv_cache=store.uv_cache,
             metadata_cache=store.metadata_cache,
+            runner=runner,
         )
 
     progress.step(f"solving PyPI packages of {loaded.recipe.name} for {', '.join(platforms)}")
-    pips = dict(zip(platforms, _each(solve_pip, platforms), strict=True))
+    pips = dict(zip(platforms, _each(solve_pip, platforms, runner), strict=True))
     return _solution(instant, condas.platforms, pips, condas.findings)
 
 
 def _each(
-    solve: Callable[[Platform], "PipHalf"], platforms: Sequence[Platform]
+    solve: Callable[[Platform], "PipHalf"], platforms: Sequence[Platform], runner: Endable
 ) -> "Iterable[PipHalf]":
-    """Solve for every platform, several at once; one alone in this thread, where Ctrl-C arrives."""
+    """Solve for every platform, several at once; after a failure or a signal, no more runs."""
     if len(platforms) == 1:
         return [solve(platforms[0])]
     with ThreadPoolExecutor(max_workers=len(platforms) or 1) as pool:
-        return list(pool.map(solve, platforms))
+        try:
+            return list(pool.map(solve, platforms))
+        except BaseException:
+            runner.end()
+            raise
 
 
 def _solution(

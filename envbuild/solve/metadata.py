@@ -52,9 +52,13 @@ def gather(wheels: Iterable[Wheel], *, cache: Path, read: Reader) -> dict[str, M
             found[digest] = known
     if missing:
         with ThreadPoolExecutor(min(_WORKERS, len(missing))) as pool:
-            for digest, text in zip(missing, pool.map(read, missing.values()), strict=True):
-                found[digest] = parse(text)
-                _save(cache / digest[:2] / digest, found[digest])
+            try:
+                for digest, text in zip(missing, pool.map(read, missing.values()), strict=True):
+                    found[digest] = parse(text)
+                    _save(cache / digest[:2] / digest, found[digest])
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
     return found
 
 

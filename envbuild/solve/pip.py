@@ -1,7 +1,6 @@
 """The PyPI half: uv solves it, told by stand-in wheels what the conda half provides."""
 
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -24,6 +23,8 @@ from envbuild.solve.solution import Upgrade
 from envbuild.solve.wheels import Release, refuse, usable, without
 from envbuild.target import Platform, Target
 from envbuild.tools import uv
+from envbuild.tools.run import Runner, run
+from envbuild.tools.scratch import scratch
 from envbuild.tools.uv_question import Question, Source, platform_name
 
 
@@ -38,6 +39,7 @@ def solve(  # noqa: PLR0913 - what a solve depends on
     access: Access,
     uv_cache: Path,
     metadata_cache: Path,
+    runner: Runner = run,
 ) -> PipHalf:
     """Solve the PyPI half beside a conda half.
 
@@ -51,6 +53,7 @@ def solve(  # noqa: PLR0913 - what a solve depends on
         access: How indexes are reached.
         uv_cache: uv's cache folder.
         metadata_cache: Folder of METADATA by the wheel's SHA-256.
+        runner: Starts uv.
 
     Raises:
         NoSolution: It cannot be solved, or not locked, with the reason.
@@ -67,9 +70,9 @@ def solve(  # noqa: PLR0913 - what a solve depends on
     where = f"Python {python} on {platform}"
     with (
         ask.explained(loaded, needs, where=where, cutoff=cutoff),
-        tempfile.TemporaryDirectory(prefix="envbuild-standins-") as name,
+        scratch() as (folder, _),
     ):
-        standins.write(provided.values(), Path(name))
+        standins.write(provided.values(), folder)
         question = Question(
             requirements=[standins.requirement_text(need.requirement, provided) for need in needs],
             python=str(python),
@@ -77,11 +80,11 @@ def solve(  # noqa: PLR0913 - what a solve depends on
             cutoff=cutoff,
             sources=known,
             constraints=standins.constraints(provided.values()),
-            find_links=Path(name) if provided else None,
+            find_links=folder if provided else None,
             not_emitted=tuple(provided),
             pins=_pins((one for one in prefer if one.name not in provided), upgrade),
         )
-        answered = ask.ask(question, solve=lambda one: _compile(one, access, uv_cache))
+        answered = ask.ask(question, solve=lambda one: _compile(one, access, uv_cache, runner))
         around = Around(
             needs=needs,
             pairs=((python, platform),),
@@ -185,8 +188,8 @@ def _range(loaded: LoadedRecipe) -> markers.Pythons:
     return range_
 
 
-def _compile(question: Question, access: Access, cache: Path) -> uv.Answer:
-    engine = uv.Engine(access=access, cache=cache, python=Path(sys.executable))
+def _compile(question: Question, access: Access, cache: Path, runner: Runner = run) -> uv.Answer:
+    engine = uv.Engine(access=access, cache=cache, python=Path(sys.executable), run=runner)
     return uv.compile_lock(question, engine)
 
 

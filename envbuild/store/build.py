@@ -3,7 +3,6 @@
 import contextlib
 import hashlib
 import os
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -44,6 +43,7 @@ from envbuild.tools import uv
 from envbuild.tools.files import make_folder, remove_tree, write_atomic
 from envbuild.tools.hashing import hash_files
 from envbuild.tools.run import base_environment
+from envbuild.tools.scratch import scratch
 
 if TYPE_CHECKING:
     from envbuild.channel.host import HostPython
@@ -121,6 +121,8 @@ def build(work: Build) -> Manifest:
     except BaseException as error:
         with contextlib.suppress(OSError):
             remove_tree(work.prefix)
+        if isinstance(error, KeyboardInterrupt):
+            work.log.unlink(missing_ok=True)
         if problem := disk.full(work.store, error):
             raise problem from error
         raise
@@ -255,8 +257,10 @@ def _write_plain(path: Path, text: str) -> bytes:
 @contextlib.contextmanager
 def _home(environment: Environment) -> Iterator[dict[str, str]]:
     """Yield an activated environment with a home of its own, removed at the end."""
-    with tempfile.TemporaryDirectory(prefix="envbuild-home-") as home:
-        yield environment.apply({**base_environment(), "HOME": home, "TMPDIR": home})
+    with scratch() as (folder, _):
+        home = folder / "home"
+        home.mkdir()
+        yield environment.apply({**base_environment(), "HOME": f"{home}", "TMPDIR": f"{home}"})
 
 
 def _smoke_test(work: Build, environment: Environment) -> None:

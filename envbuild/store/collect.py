@@ -3,16 +3,16 @@
 import contextlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from envbuild.errors import Refused, StoreError
-from envbuild.store import integrate, journal, owners, present, uses
+from envbuild.errors import InputError, Refused, StoreError
+from envbuild.store import integrate, journal, leftovers, owners, present, uses
 from envbuild.store.history import find, locked, origin_of, unusable
 from envbuild.store.journal import Change, Who
-from envbuild.store.layout import Generation, Place
+from envbuild.store.layout import Generation, Place, Store
 from envbuild.tools import files, units
 
 PIN = "pinned.json"
@@ -116,6 +116,7 @@ def collect(
     """
     place = planned.place
     with locked(place, purpose=f"gc {place.name}", who=who):
+        leftovers.clear_temporary(place)
         (again,) = plan([place], keep=keep, proc=proc, unit_folders=unit_folders)
         announced = {generation.identifier for generation in planned.going}
         done = Collection(
@@ -124,36 +125,38 @@ def collect(
             old=tuple(old for old in again.old if old.identifier in announced),
             rubbish=tuple(part for part in again.rubbish if part.identifier in announced),
         )
-        with _hidden(place, done.old):
-            used = uses.uses(done.going, proc=proc, unit_folders=unit_folders)
-            done = _without(done, used)
-            for generation in done.old:
-                change = Change(what="gc", environment=place.name, origin=generation.identifier)
-                journal.note(place.store, change, who=who, now=now)
-                discard(generation)
-            for generation in done.rubbish:
-                discard(generation)
+        try:
+            with leftovers.hidden(done.old):
+                used = uses.uses(done.going, proc=proc, unit_folders=unit_folders)
+                done = _without(done, used)
+                for generation in done.old:
+                    change = Change(what="gc", environment=place.name, origin=generation.identifier)
+                    journal.note(place.store, change, who=who, now=now)
+                    discard(generation)
+                for generation in done.rubbish:
+                    discard(generation)
+        except OSError as error:
+            raise unusable(place, error) from error
     return done
 
 
-@contextlib.contextmanager
-def _hidden(place: Place, generations: Sequence[Generation]) -> Iterator[None]:
-    """Hide manifests, so that no `run` takes one of these generations; then show those left.
+def tidy(store: Store, places: Sequence[Place], *, who: Who) -> None:
+    """Remove what killed commands left besides builds, where nobody is at work and we may.
 
-    Raises:
-        StoreError: They cannot be changed.
+    Args:
+        store: The store, for its caches.
+        places: Environments of it.
+        who: Who asks for it; nobody is waited for.
     """
-    try:
-        try:
-            for generation in generations:
-                generation.manifest.rename(generation.going)
-            yield
-        finally:
-            for generation in generations:
-                with contextlib.suppress(FileNotFoundError):
-                    generation.going.rename(generation.manifest)
-    except OSError as error:
-        raise unusable(place, error) from error
+    who = replace(who, patience_s=0, told=None)
+    for place in places:
+        with (
+            contextlib.suppress(StoreError, InputError, OSError),
+            locked(place, purpose=f"gc {place.name}", who=who),
+        ):
+            leftovers.clear_temporary(place)
+            leftovers.forget(place)
+    leftovers.clear_caches(store)
 
 
 def _without(planned: Collection, used: Mapping[Generation, str]) -> Collection:
@@ -178,10 +181,10 @@ def discard(generation: Generation) -> None:
         StoreError: It cannot be removed.
     """
     try:
+        (generation.place.logs / f"{generation.identifier}.log").unlink(missing_ok=True)
         generation.manifest.unlink(missing_ok=True)
         generation.going.unlink(missing_ok=True)
         files.remove_tree(generation.prefix)
-        (generation.place.logs / f"{generation.identifier}.log").unlink(missing_ok=True)
     except NotADirectoryError:
         files.remove_tree(generation.prefix)
     except OSError as error:
@@ -266,24 +269,26 @@ def remove(
         message = f"{place.root} leads out of the store; nothing was removed"
         raise StoreError(message, hint="remove the link by hand")
     with locked(place, purpose=f"remove {place.name}", who=who):
-        parts = (*present.generations(place), *present.incomplete(place))
-        folders = units.folders(home)
-        _refuse_used(place, uses.uses(parts, proc=proc, unit_folders=folders))
-        owners.refuse(parts)
-        change = Change(what=journal.REMOVE, environment=place.name, origin=origin_of(place))
         try:
-            with _hidden(place, present.generations(place)):
+            leftovers.clear_temporary(place)
+            parts = (*present.generations(place), *present.incomplete(place))
+            folders = units.folders(home)
+            _refuse_used(place, uses.uses(parts, proc=proc, unit_folders=folders))
+            owners.refuse(parts)
+            change = Change(what=journal.REMOVE, environment=place.name, origin=origin_of(place))
+            with leftovers.not_current(place), leftovers.hidden(present.generations(place)):
                 _refuse_used(place, uses.uses(parts, proc=proc, unit_folders=folders))
                 with journal.noted(place.store, change, who=who, now=now):
                     place.history.unlink(missing_ok=True)
-                    place.current.unlink(missing_ok=True)
                 integrate.unregister(place, home=home)
                 _unlink_by_name(place)
                 for part in parts:
                     discard(part)
-            return Removed(generations=tuple(part.identifier for part in parts), left=_clear(place))
+                left = _clear(place)
         except OSError as error:
             raise unusable(place, error) from error
+    leftovers.clear_caches(place.store)
+    return Removed(generations=tuple(part.identifier for part in parts), left=left)
 
 
 def _plan(
@@ -335,10 +340,11 @@ def _unlink_by_name(place: Place) -> None:
 
 def _clear(place: Place) -> tuple[Path, ...]:
     """Remove what is ours of an emptied environment, the lock last; return what is left."""
-    with contextlib.suppress(OSError):  # not empty: something that is not ours lies there
-        place.generations.rmdir()
     if not place.logs.is_symlink() and place.logs.is_dir():
         files.remove_tree(place.logs)
+    # without this folder it is no environment: so the rest goes before it
+    with contextlib.suppress(OSError):  # not empty: something that is not ours lies there
+        place.generations.rmdir()
     left = tuple(path for path in sorted(place.root.iterdir()) if path != place.lock)
     if not left:
         place.lock.unlink(missing_ok=True)

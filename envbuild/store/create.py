@@ -1,8 +1,8 @@
 """Creating an environment's generation, or taking the one that is there, and making it current."""
 
-import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -19,6 +19,7 @@ from envbuild.store import (
     integrate,
     journal,
     leases,
+    leftovers,
     needs,
     noop,
     present,
@@ -132,15 +133,12 @@ def create(
     place = place.store.resolved().place(place.name)
     try:
         patience_s = PATIENCE_S if who.patience_s is None else who.patience_s
-        with locks.exclusive(
-            place.lock, timeout_s=patience_s, purpose=f"create {place.name}", told=progress.step
-        ) as descriptor:
-            formats.begin(place.store)
-            files.make_folder(place.generations)  # once it is held: `remove` takes it away
-            leases.prepare(place.store)
-            for rubbish in present.incomplete(place):
-                with contextlib.suppress(PermissionError):  # another user's, of a shared store
-                    files.remove_tree(rubbish.prefix)
+        with (
+            locks.exclusive(
+                place.lock, timeout_s=patience_s, purpose=f"create {place.name}", told=progress.step
+            ) as descriptor,
+            _cleared(place),
+        ):
             found = None if options.reinstall else _newest(place, order.environment_digest)
             if found is None:
                 generation = place.generation(_identifier(place, order.environment_digest))
@@ -231,6 +229,22 @@ def _refreshed(found: Generation, order: Order, host: Host | None) -> Manifest:
     return manifest
 
 
+@contextmanager
+def _cleared(place: Place) -> Iterator[None]:
+    """Begin without what killed commands left; after a failure, nothing of this one stays."""
+    formats.begin(place.store)
+    files.make_folder(place.generations)  # once the lock is held: `remove` takes it away
+    leases.prepare(place.store)
+    leftovers.clear(place)
+    leftovers.clear_caches(place.store)
+    try:
+        yield
+    except BaseException:
+        leftovers.forget(place)
+        leftovers.clear_caches(place.store)
+        raise
+
+
 def _newest(place: Place, digest: str) -> Generation | None:
     """Return the newest complete generation of a digest that can be used where it lies."""
     fitting = [one for one in present.generations(place) if _base(one) == digest[:_DIGITS]]
@@ -239,7 +253,7 @@ def _newest(place: Place, digest: str) -> Generation | None:
 
 
 def _identifier(place: Place, digest: str) -> str:
-    """Return the first identifier of a digest that no complete generation has or had after it."""
+    """Return the first identifier of a digest that no generation has or had after it."""
     every = (*present.generations(place), *present.incomplete(place))
     there = [one for one in every if _base(one) == digest[:_DIGITS]]
     if not there:

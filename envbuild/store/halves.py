@@ -4,7 +4,6 @@ import contextlib
 import hashlib
 import json
 import re
-import secrets
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +17,9 @@ from envbuild.store import disk
 from envbuild.store.installed import Owner
 from envbuild.target import Target
 from envbuild.tools import uv
+from envbuild.tools.endable import Endable
 from envbuild.tools.files import make_folder, remove_tree
+from envbuild.tools.scratch import scratch
 from envbuild.tools.uv_question import Source, index_address
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from envbuild.tools.conda_archives import Fetched
 
 _POLL_S = 0.2
-_DAY_S = 86400.0
 _DIST_INFO = re.compile(r"(?P<name>[^/]+?)-[^/-]+\.(?:dist|egg)-info")
 
 
@@ -44,7 +44,8 @@ def archive_key(package: CondaPackage) -> str:
 def fetched(work: "Build") -> "Iterator[tuple[Fetched, ...]]":
     """Fetch both halves at once and check every archive; nothing is linked yet.
 
-    The folder into which uv links what it fetches is removed while the caller goes on.
+    The folder into which uv links what it fetches is removed while the caller goes on. Where
+    something else fails, uv is ended.
 
     Yields:
         conda's packages, extracted.
@@ -55,25 +56,31 @@ def fetched(work: "Build") -> "Iterator[tuple[Fetched, ...]]":
         ToolError: uv or patchelf failed.
         StoreError: There is no room.
     """
-    folder = work.store.cache / f".prefetch-{secrets.token_hex(4)}"
-    wheels = _Aside(lambda: _prefetch(work, folder))
-    removal = _Aside(lambda: remove_tree(folder))
-    try:
-        has_wheels = work.ledger.has_wheels(_wheels_key(work))
-        if work.order.pip and not has_wheels and disk.can_write(work.store.uv_cache):
+    has_wheels = work.ledger.has_wheels(_wheels_key(work))
+    if not work.order.pip or has_wheels or not disk.can_write(work.store.uv_cache):
+        yield _fetch_conda(work)
+        return
+    make_folder(work.store.cache)
+    with scratch(work.store.cache) as (folder, descriptor):
+        runner = Endable()
+        engine = _engine(work, Path(sys.executable))
+        engine = replace(engine, run=runner, keep=(*work.keep, descriptor))
+        wheels = _Aside(lambda: _prefetch(work, folder / "wheels", engine))
+        removal = _Aside(lambda: remove_tree(folder / "wheels"))
+        try:
             wheels.start()
-        conda = _fetch_conda(work)
-        wheels.wait()
-        removal.start()
-        yield conda
-    finally:
-        removal.start()
-        with contextlib.suppress(OSError):  # uv may still write there: it goes after a day
-            removal.wait()
+            conda = _fetch_conda(work)
+            wheels.wait()
+            removal.start()
+            yield conda
+        finally:
+            runner.end()
+            wheels.join()
+            removal.join()
 
 
 class _Aside:
-    """Work in a thread that nobody waits for once something else has failed."""
+    """Work in another thread."""
 
     def __init__(self, work: Callable[[], None]) -> None:
         self._error: BaseException | None = None
@@ -81,15 +88,18 @@ class _Aside:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin, where it has not begun."""
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, daemon=True)
-            self._thread.start()
+        """Begin."""
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def join(self) -> None:
+        """Wait for the end, where it has begun."""
+        while self._thread is not None and self._thread.is_alive():
+            self._thread.join(_POLL_S)
 
     def wait(self) -> None:
         """Wait for the end and raise what was raised there."""
-        while self._thread is not None and self._thread.is_alive():
-            self._thread.join(_POLL_S)
+        self.join()
         if self._error is not None:
             raise self._error
 
@@ -127,26 +137,17 @@ def _fetch_conda(work: "Build") -> "tuple[Fetched, ...]":
     )
 
 
-def _prefetch(work: "Build", folder: Path) -> None:
+def _prefetch(work: "Build", folder: Path, engine: uv.Engine) -> None:
     work.progress.step(f"fetching {len(work.order.pip)} wheels")
     make_folder(work.store.uv_cache)
-    _remove_rubbish(work)
     uv.prefetch(
         work.order.pip,
-        _engine(work, Path(sys.executable)),
+        engine,
         folder=folder,
         target=Target(platform=work.order.platform, glibc=work.order.glibc),
         python_version=work.python_version or "",
         sources=_sources(work),
     )
-
-
-def _remove_rubbish(work: "Build") -> None:
-    """Remove what prefetching left that was killed long ago."""
-    for folder in work.store.cache.glob(".prefetch-*"):
-        with contextlib.suppress(OSError):
-            if work.now.timestamp() - folder.stat().st_mtime > _DAY_S:
-                remove_tree(folder)
 
 
 def link_conda(work: "Build", fetched: "Sequence[Fetched]") -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from envbuild.errors import InputError, StoreError
-from envbuild.store import journal, moved, present
+from envbuild.store import journal, leftovers, moved, present
 from envbuild.store.journal import Change, Entry, Who
 from envbuild.store.layout import Generation, Place, Store
 from envbuild.store.raw import read_raw
@@ -128,7 +128,7 @@ def switch(place: Place, to: str, *, who: Who, now: datetime) -> Switched:
         InputError: There is no such generation.
         StoreError: It is incomplete or was moved, or the store cannot be changed.
     """
-    with locked(place, purpose=f"switch {place.name}", who=who):
+    with changing(place, purpose=f"switch {place.name}", who=who):
         target = find(place, to)
         _refuse_moved(target)
         return move_current(target, what="switch", who=who, now=now)
@@ -143,7 +143,7 @@ def roll_back(place: Place, to: str | None, *, who: Who, now: datetime) -> Switc
         InputError: There is no earlier state, or it is gone.
         StoreError: It is incomplete or was moved, or the store cannot be changed.
     """
-    with locked(place, purpose=f"rollback {place.name}", who=who):
+    with changing(place, purpose=f"rollback {place.name}", who=who):
         target = _state_before(place) if to is None else find(place, to)
         _refuse_moved(target)
         return move_current(target, what=ROLLBACK, who=who, now=now)
@@ -202,6 +202,18 @@ def locked(place: Place, *, purpose: str, who: Who) -> Iterator[int]:
                 place.root.rmdir()
         present.existing(place.store, place.name)
         yield descriptor
+
+
+@contextlib.contextmanager
+def changing(place: Place, *, purpose: str, who: Who) -> Iterator[None]:
+    """Hold an environment's lock; then remove what killed commands left. Errors as of `locked`."""
+    with locked(place, purpose=purpose, who=who):
+        yield
+        try:
+            leftovers.clear(place)
+        except OSError as error:
+            raise unusable(place, error) from error
+        leftovers.clear_caches(place.store)
 
 
 def unusable(place: Place, error: OSError) -> StoreError:

@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from envbuild.store.layout import Generation, Place
-from envbuild.tools.files import make_folder, swap_link, write_atomic
+from envbuild.tools.files import make_folder, remove_abandoned, swap_link, write_atomic
 
 _MESSAGE = (
     "This environment belongs to envbuild: change the recipe of {name!r}, lock it, and run "
@@ -87,6 +87,7 @@ def _line(place: Place) -> str:
 
 def _edit(home: Path, change: Callable[[list[str]], list[str]]) -> None:
     path = home / ".conda/environments.txt"
+    remove_abandoned(path.parent, of=path.name)
     try:
         before = path.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:

@@ -2,8 +2,10 @@
 
 import contextlib
 import errno
+import fcntl
 import hashlib
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -11,6 +13,7 @@ from pathlib import Path
 
 GROUP_FOLDER = stat.S_ISGID | stat.S_IWGRP
 GROUP_FILE = 0o664
+_TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{8}")
 _AT_FDCWD = -100
 _EXCHANGE = 2
 
@@ -21,9 +24,8 @@ def write_atomic(path: Path, text: str, *, mode: int = 0o644) -> None:
     Raises:
         OSError: It cannot be written; the old file is untouched.
     """
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    temporary, descriptor = _new_beside(path, mode)
     try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
             os.fchmod(file.fileno(), mode)
             file.write(text)
@@ -36,6 +38,49 @@ def write_atomic(path: Path, text: str, *, mode: int = 0o644) -> None:
     sync_folder(path.parent)
 
 
+def _new_beside(path: Path, mode: int) -> tuple[Path, int]:
+    """Return a new file beside another one, and its descriptor, which holds a lock on it."""
+    while True:
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        descriptor = os.open(temporary, flags, mode)
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if is_at(descriptor, temporary):  # else it passed for abandoned before it was locked
+            return temporary, descriptor
+        os.close(descriptor)
+
+
+def remove_abandoned(folder: Path, *, of: str | None = None) -> None:
+    """Remove what killed processes left of atomic writes; what is still written stays.
+
+    Args:
+        folder: Where to look.
+        of: The name of the file that was to be written; any by default.
+    """
+    with contextlib.suppress(OSError):
+        for path in list(folder.iterdir()):
+            if of in (None, temporary_of(path.name)) and temporary_of(path.name):
+                _remove_unlocked(path)
+
+
+def temporary_of(name: str) -> str | None:
+    """Return the name of what a temporary file or link was to become, None for any other name."""
+    found = _TEMPORARY.fullmatch(name)
+    return found[1] if found else None
+
+
+def _remove_unlocked(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if is_at(descriptor, path):
+                path.unlink()
+        finally:
+            os.close(descriptor)
+
+
 def sync_folder(folder: Path) -> None:
     """Make a rename in this folder last over a power cut (fsync(2) on the folder)."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -46,7 +91,10 @@ def sync_folder(folder: Path) -> None:
 
 
 def swap_link(link: Path, to: str) -> None:
-    """Point a symbolic link elsewhere in one step; `to` is written as it is given."""
+    """Point a symbolic link elsewhere in one step; `to` is written as it is given.
+
+    Of a process that is killed meanwhile, a link stays for which `temporary_of` gives the name.
+    """
     temporary = link.with_name(f".{link.name}.{secrets.token_hex(4)}")
     temporary.symlink_to(to)
     try:
@@ -114,6 +162,14 @@ def make_folder(path: Path, *, mode: int = 0o755, inherits: bool = True) -> None
         with contextlib.suppress(FileExistsError):
             folder.mkdir()
             folder.chmod(mode | (GROUP_FOLDER if inherits and is_shared(folder.parent) else 0))
+
+
+def is_at(descriptor: int, path: Path) -> bool:
+    """Tell whether an open file is still the one at a path."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.lstat())
+    except FileNotFoundError:
+        return False
 
 
 def remove_tree(path: Path) -> None:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from envbuild.errors import StoreError
-from envbuild.tools.files import make_folder, share
+from envbuild.tools.files import is_at, make_folder, share
 
 Told = Callable[[str], None]
 """Told in one line for whom is waited."""
@@ -237,7 +237,7 @@ class _Attempt:
             descriptor = _opened(self._path)
             try:
                 _wait_for(descriptor, self._path, self._deadline, self._say)
-                if _is_at(descriptor, self._path):
+                if is_at(descriptor, self._path):
                     self._wait_for_others(descriptor)
                     _write(descriptor, self._purpose)
                     return descriptor
@@ -310,13 +310,6 @@ def _opened(path: Path) -> int:
                 share(descriptor, path)
             return descriptor
     raise AssertionError
-
-
-def _is_at(descriptor: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(descriptor), path.lstat())
-    except FileNotFoundError:
-        return False
 
 
 def _content(descriptor: int) -> str:

@@ -1,7 +1,6 @@
 """The conda engine as functions of ours; py-rattler itself runs in a worker process."""
 
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -20,6 +19,7 @@ from envbuild.tools.network_watch import NetworkWatch
 from envbuild.tools.rattler_errors import one_line, solve_error
 from envbuild.tools.rattler_process import work
 from envbuild.tools.run import Runner, Stalled, run
+from envbuild.tools.scratch import scratch
 
 KERNEL = "4.18"
 """`__linux` of every target: the kernel of the oldest distributions with glibc 2.28."""
@@ -273,12 +273,14 @@ def link(
     real = prefix.resolve()
     folders = {package.url: cache / entry_name(package) for package in packages}
     _check_before(packages, folders, real)
-    with tempfile.TemporaryDirectory(prefix="envbuild-link-") as view:
-        moved = _make_view(Path(view), packages, folders)
+    with scratch() as (folder, _):
+        view = folder / "pkgs"
+        view.mkdir()
+        moved = _make_view(view, packages, folders)
         answer = work(
             {
                 "do": "link",
-                "cache": view,
+                "cache": str(view),
                 "prefix": str(real),
                 "platform": platform,
                 "packages": [_linkable(package, folders[package.url]) for package in packages],

@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import functools
 import logging
 import os
 import select
@@ -17,9 +18,11 @@ from pathlib import Path
 from typing import IO, Protocol
 
 from envbuild.errors import ToolFailed, ToolMissing, ToolTimedOut
+from envbuild.tools import groups
 
 _TAIL_BYTES = 4000
 _GRACE_S = 5.0
+_POLL_S = 0.05
 _PR_SET_PDEATHSIG = 1
 _LOG = logging.getLogger(__name__)
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -101,8 +104,9 @@ def run(  # noqa: PLR0913 - what a start depends on
 ) -> Completed:
     """Run a program to its end and return what it printed.
 
-    The child gets exactly `env`, umask 022, a process group of its own, and dies with us. On a
-    time limit or an interrupt the group is interrupted, then terminated, then killed.
+    The child gets exactly `env`, umask 022, a process group of its own, and dies with us, as does
+    what it starts in that group. On a time limit or an interrupt the group is interrupted, then
+    terminated, then killed; at its end, what it left running is killed.
 
     Args:
         argv: The command; never a shell.
@@ -149,6 +153,9 @@ class Started:
         self._argv = tuple(os.fspath(word) for word in argv)
         self._env = dict(env)
         self._waiting = True
+        self._reaped = False
+        self._guard = threading.Lock()
+        groups.ready()
         _LOG.info("$ %s", command_text(self._argv))
         with contextlib.ExitStack() as files:
             self._out = files.enter_context(tempfile.TemporaryFile())
@@ -165,7 +172,7 @@ class Started:
                     umask=0o022,
                     process_group=0,
                     pass_fds=tuple(keep),
-                    preexec_fn=_die_with_parent,  # noqa: PLW1509
+                    preexec_fn=functools.partial(_die_with, os.getpid()),  # noqa: PLW1509
                 )
             except BaseException as error:
                 os.close(self._in)
@@ -196,8 +203,7 @@ class Started:
         with self._files:
             feeding = threading.Thread(target=self._feed, args=(stdin.encode(),))
             feeding.start()
-            name = Path(self._argv[0]).name
-            reason = _wait(name, self._process, timeout_s, watch)
+            reason = self._wait(timeout_s, watch)
             feeding.join()
             completed = Completed(
                 argv=self._argv,
@@ -241,9 +247,58 @@ class Started:
         if self._waiting:
             self._waiting = False
             os.close(self._in)
-            self._process.kill()
-            self._process.wait()
+            self._reap()
             self._files.close()
+
+    def end(self) -> None:
+        """Kill it and its group, from any thread; who waits for it sees how it ended."""
+        with self._guard:
+            self._signal(signal.SIGKILL)
+
+    def _wait(self, timeout_s: float | None, watch: Watch | None) -> ToolTimedOut | None:
+        """Wait for the end; where a limit or the watch ended it, return the error for that."""
+        try:
+            reason = self._reason_to_end(timeout_s, watch)
+            if reason is not None:
+                self._end_in_order()
+        except BaseException:
+            self._end_in_order()
+            raise
+        finally:
+            self._reap()
+        return reason
+
+    def _reason_to_end(self, timeout_s: float | None, watch: Watch | None) -> ToolTimedOut | None:
+        start = time.monotonic()
+        while True:
+            left_s = None if timeout_s is None else start + timeout_s - time.monotonic()
+            if left_s is not None and left_s <= 0:
+                name = Path(self._argv[0]).name
+                return ToolTimedOut(f"{name} did not end within {timeout_s:g} s")
+            next_s = left_s if watch is None else min(watch.interval_s, left_s or watch.interval_s)
+            if _has_ended(self.pid, next_s):
+                return None
+            if watch is not None and (reason := watch.look(self.pid)) is not None:
+                return Stalled(reason)
+
+    def _end_in_order(self) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+            self._signal(number)
+            if _has_ended(self.pid, _GRACE_S):
+                return
+
+    def _reap(self) -> None:
+        """End what is left of its group, and take its status; its number is free only then."""
+        with self._guard:
+            self._signal(signal.SIGKILL)
+            groups.leave(self.pid)
+            self._process.wait()
+            self._reaped = True
+
+    def _signal(self, number: signal.Signals) -> None:
+        if not self._reaped:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, number)
 
     def _feed(self, data: bytes) -> None:
         with contextlib.suppress(BrokenPipeError), os.fdopen(self._in, "wb") as pipe:
@@ -268,74 +323,36 @@ def _judged(
     return completed
 
 
-def _die_with_parent() -> None:
-    """Ask the kernel to kill this child when its parent dies (prctl(2), PR_SET_PDEATHSIG)."""
+def _die_with(parent: int) -> None:
+    """Ask the kernel to kill this child when its parent dies (prctl(2), PR_SET_PDEATHSIG).
+
+    The kernel means the thread that started it; here that is always the one that waits for it.
+    """
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    groups.enter()
+    if os.getppid() != parent:  # it died before
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _wait(
-    name: str,
-    process: "subprocess.Popen[bytes]",
-    timeout_s: float | None,
-    watch: Watch | None,
-) -> ToolTimedOut | None:
-    """Wait for the end; where a time limit or the watch ended it, return the error for that."""
-    try:
-        if (reason := _wait_for_end(name, process, timeout_s, watch)) is None:
-            return None
-    except BaseException:
-        _end(process)
-        raise
-    _end(process)
-    return reason
-
-
-def _wait_for_end(
-    name: str,
-    process: "subprocess.Popen[bytes]",
-    timeout_s: float | None,
-    watch: Watch | None,
-) -> ToolTimedOut | None:
-    """Wait without the sleeps of up to 50 ms that Popen.wait has with a time limit."""
-    start = time.monotonic()
-    while True:
-        left_s = None if timeout_s is None else start + timeout_s - time.monotonic()
-        if left_s is not None and left_s <= 0:
-            return ToolTimedOut(f"{name} did not end within {timeout_s:g} s")
-        next_s = left_s if watch is None else min(watch.interval_s, left_s or watch.interval_s)
-        if _ended(process, next_s):
-            return None
-        if watch is not None and (reason := watch.look(process.pid)) is not None:
-            return Stalled(reason)
-
-
-def _ended(process: "subprocess.Popen[bytes]", wait_s: float | None) -> bool:
-    """Wait a while for the end, and say whether it came."""
-    if wait_s is not None:
-        with contextlib.suppress(OSError):  # an old kernel: Popen.wait then does it alone
-            descriptor = os.pidfd_open(process.pid)
-            try:
-                ended = select.poll()
-                ended.register(descriptor, select.POLLIN)
-                ended.poll(wait_s * 1000)
-                wait_s = 0 if process.poll() is None else None
-            finally:
-                os.close(descriptor)
-    try:
-        process.wait(wait_s)
-    except subprocess.TimeoutExpired:
-        return False
+def _has_ended(pid: int, timeout_s: float | None) -> bool:
+    """Wait for a child's end without taking its status; return whether it came in time."""
+    if timeout_s is None:
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        return True
+    with contextlib.suppress(OSError):  # an old kernel has no such descriptors
+        descriptor = os.pidfd_open(pid)
+        try:
+            ended = select.poll()
+            ended.register(descriptor, select.POLLIN)
+            return bool(ended.poll(timeout_s * 1000))
+        finally:
+            os.close(descriptor)
+    deadline = time.monotonic() + timeout_s
+    while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(_POLL_S)
     return True
-
-
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, number)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(_GRACE_S)
-            return
-    process.wait()
 
 
 def _text(file: IO[bytes]) -> str:

@@ -5,10 +5,11 @@ import errno
 import fcntl
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from envbuild.tools.scratch import scratch
 
 _FICLONE = 0x40049409  # ioctl_ficlone(2)
 _PROGRAM = b"#!/bin/sh\nexit 0\n"
@@ -44,8 +45,9 @@ def abilities(folder: Path) -> Abilities:
     Raises:
         OSError: Nothing can be written there.
     """
-    with tempfile.TemporaryDirectory(prefix=".envbuild-trying-", dir=folder) as name:
-        place = Path(name)
+    with scratch(folder) as (mine, _):
+        place = mine / "trying"
+        place.mkdir()
         program = place / "program"
         program.write_bytes(_PROGRAM)
         program.chmod(0o755)

@@ -5,7 +5,6 @@ setting, no folder and no project around us can change a result.
 """
 
 import re
-import tempfile
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from envbuild.target import Target
 from envbuild.tools import index_pages
 from envbuild.tools import run as runner
 from envbuild.tools.network_watch import NetworkWatch
+from envbuild.tools.scratch import scratch
 from envbuild.tools.uv_failure import Undated, failure, undated_files
 from envbuild.tools.uv_question import (
     Question,
@@ -136,8 +136,7 @@ def compile_lock(question: Question, engine: Engine) -> Answer:
         ToolFailed: uv failed otherwise.
         ToolMissing: uv is not installed.
     """
-    with tempfile.TemporaryDirectory(prefix="envbuild-uv-") as name:
-        folder = Path(name)
+    with scratch() as (folder, _):
         argv = [*_command("compile", folder, question.sources, engine)]
         argv += ["--python", f"{engine.python}", "--python-version", question.python]
         argv += ["--only-binary", ":all:", "--exclude-newer", instant(question.cutoff)]
@@ -295,8 +294,7 @@ def _install(
         if index is not None and source.url is None:
             message = f"the lock takes packages from index {index}, which the recipe does not have"
             raise FetchError(message, hint="lock the recipe again")
-        with tempfile.TemporaryDirectory(prefix="envbuild-uv-") as name:
-            folder = Path(name)
+        with scratch() as (folder, _):
             (folder / "requirements.txt").write_text(requirements_text(group), encoding="utf-8")
             _install_from(source, folder, words, engine)
 

@@ -99,7 +99,7 @@ class Creator:
 
     def nothing_left(self) -> bool:
         """Whether no generation, complete or not, is there."""
-        return not any(self.place.generations.iterdir()) and not self.place.current.is_symlink()
+        return not self.place.generations.exists() and not self.place.current.is_symlink()
 
 
 def codes(created: Created) -> list[str]:

@@ -47,6 +47,7 @@ def test_version_imports_click_and_little_else() -> None:
         "envbuild.cli.context",
         "envbuild.cli.main",
         "envbuild.cli.options",
+        "envbuild.cli.signals",
         "envbuild.cli.table",
     }
     assert not loaded & {"importlib.metadata", "pydantic", "rattler", "rich", "json", "subprocess"}

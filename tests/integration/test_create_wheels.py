@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from integration.creating import NOW, WHO, Creator, codes, damage, order
+from integration.faults import Fault
 from integration.host_pythons import pythons, run
 from integration.index_server import BuiltWheel, Index, IndexServer, serving, wheel
 from integration.packages import File, make_package
@@ -20,6 +21,7 @@ from envbuild.progress import Quiet
 from envbuild.store.create import Created, Host
 from envbuild.store.manifest import Interpreter
 from envbuild.store.order import Order, OrderIndex
+from envbuild.store.present import names
 from envbuild.store.relink import relink
 
 SITE = "lib/python3.11/site-packages"
@@ -104,13 +106,38 @@ def test_once_fetched_nothing_is_asked_of_the_network(world: World) -> None:
     assert world.create(ordered, reinstall=True).built
 
 
-def test_what_a_killed_prefetch_left_goes_after_a_day(world: World) -> None:
-    cache = world.creator.place.store.cache
-    for name, age_s in ((".prefetch-old", 100_000), (".prefetch-new", 0)):
-        (cache / name).mkdir(parents=True)
-        os.utime(cache / name, times=(NOW.timestamp() - age_s,) * 2)
+def test_what_killed_builds_left_in_the_caches_goes(world: World) -> None:
     world.create(world.order(small()))
-    assert [path.name for path in cache.glob(".prefetch-*")] == [".prefetch-new"]
+    store = world.creator.place.store
+    before = sorted(store.cache.rglob("*"))
+    entry = f"half-1.0-0-{'0' * 32}"
+    for path in (
+        store.cache / "envbuild-scratch-killed/wheels/app.py",
+        store.uv_cache / ".tmpAbCdEf/app.py",
+        store.uv_cache / "wheels-v8/.tmpAbCdEf",
+        store.package_cache / f".{entry}.part/half.conda",
+        store.package_cache / entry / "info/index.json",
+    ):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    (store.cache / "envbuild-scratch-killed/lock").touch()
+    world.create(world.order(small("other")))
+    left = {path for path in store.cache.rglob("*") if ".locks" not in path.parts} - set(before)
+    assert [path for path in left if {".tmpAbCdEf", entry, f".{entry}.part"} & {*path.parts}] == []
+    assert not [path for path in left if "scratch" in str(path)]
+
+
+def test_where_the_conda_half_fails_uv_is_ended_and_nothing_stays(world: World) -> None:
+    stalled = small("stalled")
+    ordered = world.order(stalled)
+    world.index.faults[f"/main/simple/{stalled.project}/"] = Fault(hold="start")
+    conda = replace(world.python, sha256="0" * 64)
+    with pytest.raises(FetchError, match="sha256"):
+        world.creator.create(replace(ordered, conda=(conda,)))
+    cache = world.creator.place.store.cache
+    assert [path.name for path in cache.iterdir() if "scratch" in path.name] == []
+    assert list((cache / "uv").glob(".tmp*")) == []
+    assert names(world.creator.place.store) == ()
 
 
 def test_offline_with_an_empty_cache_is_a_fetch_error(world: World) -> None:

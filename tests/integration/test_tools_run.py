@@ -1,7 +1,9 @@
 """Starting programs: how they end, what they see, how long we wait."""
 
 import os
+import subprocess
 import sys
+import threading
 import time
 from contextlib import closing
 from pathlib import Path
@@ -9,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from envbuild.errors import ToolFailed, ToolMissing, ToolTimedOut
+from envbuild.tools.endable import Endable
 from envbuild.tools.run import Started, base_environment, run
 
 ENV = base_environment()
@@ -95,3 +98,58 @@ def test_a_started_program_that_does_not_read_its_input() -> None:
 def test_a_program_that_cannot_be_started_ahead() -> None:
     with pytest.raises(ToolMissing):
         Started(["/no/such/program"], env=base_environment())
+
+
+def _alive(pid: int) -> bool:
+    """Tell whether a process runs; one that has ended and waits for its parent does not."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return False
+    return status.rpartition(")")[2].split()[0] not in {"Z", "X"}
+
+
+def _wait_until_gone(pids: list[int]) -> None:
+    end = time.monotonic() + 20
+    while any(map(_alive, pids)):
+        assert time.monotonic() < end, "a process outlives the one that started it"
+        time.sleep(0.02)
+
+
+def _started_by(script: str, mark: Path) -> tuple[subprocess.Popen[bytes], list[int]]:
+    """Start a Python that runs a shell script through `run`; return it and the pids in `mark`."""
+    program = (
+        "from envbuild.tools.run import base_environment, run\n"
+        f"run(['/bin/sh', '-c', {script!r}], env=base_environment())\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", program])
+    end = time.monotonic() + 20
+    while not mark.exists():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    return process, [int(word) for word in mark.read_text().split()]
+
+
+def test_children_and_their_children_die_with_us(tmp_path: Path) -> None:
+    mark = tmp_path / "pids"
+    script = f"sleep 600 & echo $$ $! >{mark}.new; mv {mark}.new {mark}; wait"
+    process, pids = _started_by(script, mark)
+    assert all(map(_alive, pids))
+    process.kill()
+    process.wait()
+    _wait_until_gone(pids)
+
+
+def test_what_a_program_leaves_running_ends_with_it(tmp_path: Path) -> None:
+    mark = tmp_path / "pids"
+    run(["/bin/sh", "-c", f"sleep 600 & echo $! >{mark}"], env=ENV)
+    _wait_until_gone([int(mark.read_text())])
+
+
+def test_a_program_that_another_thread_ends() -> None:
+    runner = Endable()
+    threading.Timer(0.3, runner.end).start()
+    with pytest.raises(ToolFailed, match="SIGKILL"):
+        runner(["sleep", "600"], env=ENV)
+    with pytest.raises(ToolFailed, match="no longer needed"):
+        runner(["true"], env=ENV)

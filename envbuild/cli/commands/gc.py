@@ -66,6 +66,8 @@ def command(
                 if name is not None:
                     raise
         planned = tuple(done)
+    if not dry_run:
+        collect.tidy(here.store, places, who=moved.who(here))
     if as_json:
         output.print_json(
             {"dry_run": dry_run, "freed_bytes": freed, "environments": _data(planned, sizes)}
