@@ -5,14 +5,13 @@ nobody. What cannot be removed by this user, or locked on this file system, stay
 """
 
 import contextlib
-import fcntl
 import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from envbuild.errors import StoreError
-from envbuild.tools.files import remove_tree
+from envbuild.tools.files import remove_tree, try_lock
 from envbuild.tools.locks import exclusive
 
 _ENTRY = re.compile(r".+-[0-9a-f]{32}")
@@ -41,8 +40,7 @@ def sweep_wheels(cache: Path) -> None:
     with contextlib.suppress(OSError):
         descriptor = os.open(cache / ".lock", os.O_RDWR | os.O_CLOEXEC)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            for path in list(_uv_temporaries(cache)):
+            for path in list(_uv_temporaries(cache)) if try_lock(descriptor) else ():
                 with contextlib.suppress(OSError):
                     remove_tree(path)
         finally:

@@ -11,9 +11,12 @@ import shutil
 import stat
 from pathlib import Path
 
+from envbuild.tools.bounded import NoAnswer, bounded
+
 GROUP_FOLDER = stat.S_ISGID | stat.S_IWGRP
 GROUP_FILE = 0o664
 _TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{8}")
+_ANSWER_S = 2.0
 _AT_FDCWD = -100
 _EXCHANGE = 2
 
@@ -44,11 +47,27 @@ def _new_beside(path: Path, mode: int) -> tuple[Path, int]:
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         descriptor = os.open(temporary, flags, mode)
-        with contextlib.suppress(OSError):  # a file system without locks
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        try_lock(descriptor, wait=True)
         if is_at(descriptor, temporary):  # else it passed for abandoned before it was locked
             return temporary, descriptor
         os.close(descriptor)
+
+
+def try_lock(descriptor: int, *, wait: bool = False) -> bool:
+    """Lock an open file (flock(2)) until it is closed, and return whether that could be done.
+
+    It cannot where another process has it, or where its file system has no locks or does not
+    answer.
+
+    Args:
+        descriptor: The file's.
+        wait: Whether to wait a little for another process.
+    """
+    operation = fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB
+    with contextlib.suppress(OSError, NoAnswer):
+        bounded(lambda: fcntl.flock(descriptor, operation), _ANSWER_S)
+        return True
+    return False
 
 
 def remove_abandoned(folder: Path, *, of: str | None = None) -> None:
@@ -74,8 +93,7 @@ def _remove_unlocked(path: Path) -> None:
     with contextlib.suppress(OSError):
         descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if is_at(descriptor, path):
+            if try_lock(descriptor) and is_at(descriptor, path):
                 path.unlink()
         finally:
             os.close(descriptor)

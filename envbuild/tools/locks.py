@@ -23,6 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from envbuild.errors import StoreError
+from envbuild.tools.bounded import NoAnswer
+from envbuild.tools.bounded import bounded as in_time
 from envbuild.tools.files import is_at, make_folder, share
 
 Told = Callable[[str], None]
@@ -92,34 +94,10 @@ def bounded(call: Callable[[], Any], limit_s: float, what: str) -> Any:  # noqa:
     Raises:
         StoreError: It did not return within `limit_s`.
     """
-    job = _Job(call)
-    if not job.done.wait(limit_s):
-        raise _no_answer(what)
-    return job.result()
-
-
-class _Job:
-    """A call in a thread that nobody has to wait for."""
-
-    def __init__(self, call: Callable[[], Any]) -> None:
-        self.done = threading.Event()
-        self._call = call
-        self._result: Any = None
-        self._error: BaseException | None = None
-        threading.Thread(target=self._run, daemon=True).start()
-
-    def result(self) -> Any:  # noqa: ANN401
-        if self._error is not None:
-            raise self._error
-        return self._result
-
-    def _run(self) -> None:
-        try:
-            self._result = self._call()
-        except BaseException as error:  # noqa: BLE001
-            self._error = error
-        finally:
-            self.done.set()
+    try:
+        return in_time(call, limit_s)
+    except NoAnswer:
+        raise _no_answer(what) from None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

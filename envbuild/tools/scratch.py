@@ -1,13 +1,12 @@
 """Folders for the time of one piece of work, which others may remove once its maker is gone."""
 
 import contextlib
-import fcntl
 import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from envbuild.tools.files import is_at, remove_tree
+from envbuild.tools.files import is_at, remove_tree, try_lock
 
 _PREFIX = "envbuild-scratch-"
 _LOCK = "lock"
@@ -55,8 +54,7 @@ def sweep(parent: Path | None = None) -> None:
                 continue
             descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC)
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if is_at(descriptor, folder / _LOCK):
+                if try_lock(descriptor) and is_at(descriptor, folder / _LOCK):
                     _remove(folder)
             finally:
                 os.close(descriptor)
@@ -67,8 +65,7 @@ def _make(parent: Path | None) -> tuple[Path, int]:
         folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
         with contextlib.suppress(FileNotFoundError):
             descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            with contextlib.suppress(OSError):  # a file system without locks: nobody sweeps there
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            try_lock(descriptor, wait=True)
             if is_at(descriptor, folder / _LOCK):  # else it was swept before it was locked
                 return folder, descriptor
             os.close(descriptor)
