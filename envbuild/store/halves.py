@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import json
+import os
 import re
 import sys
 import threading
@@ -154,12 +155,14 @@ def link_conda(work: "Build", fetched: "Sequence[Fetched]") -> None:
     """Link the conda half into the prefix.
 
     Raises:
-        ToolFailed: The engine failed.
+        EnvbuildError: It cannot be linked, as `rattler.link` says; then nothing was.
     """
-    if fetched:
-        from envbuild.tools import rattler
+    if not fetched:
+        return
+    from envbuild.tools import conda_before, rattler
 
-        work.progress.step(f"linking {len(fetched)} conda packages")
+    work.progress.step(f"linking {len(fetched)} conda packages")
+    try:
         rattler.link(
             [one.package for one in fetched],
             prefix=work.prefix,
@@ -167,6 +170,14 @@ def link_conda(work: "Build", fetched: "Sequence[Fetched]") -> None:
             platform=work.order.platform,
             keep=work.keep,
         )
+    except conda_before.PrefixTooLong as error:
+        root = len(os.fsencode(work.store.root))
+        longest = error.room - (len(os.fsencode(work.prefix)) - root)
+        if longest > 1:
+            error.hint = f"use a --store whose path has at most {longest} bytes (now {root})"
+        else:
+            error.hint = "no path of a store is short enough: leave that package out"
+        raise
 
 
 def refuse_twice(work: "Build") -> None:

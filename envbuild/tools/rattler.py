@@ -1,19 +1,18 @@
 """The conda engine as functions of ours; py-rattler itself runs in a worker process."""
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from envbuild.access import Access
-from envbuild.errors import FetchError, StoreError, ToolFailed
+from envbuild.errors import StoreError, ToolFailed
 from envbuild.packages import CondaPackage
 from envbuild.target import MACHINES, Platform, Target
-from envbuild.tools import addresses, conda_prefix
+from envbuild.tools import addresses, conda_before, conda_prefix
 from envbuild.tools.conda_specs import merge_depends
-from envbuild.tools.conda_tree import entry_name, escaping_links, files_of
+from envbuild.tools.conda_tree import entry_name
 from envbuild.tools.files import make_folder
 from envbuild.tools.network_watch import NetworkWatch
 from envbuild.tools.rattler_errors import one_line, solve_error
@@ -63,19 +62,6 @@ class Solved:
 
     packages: tuple[CondaPackage, ...]
     undated: tuple[str, ...]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Linked:
-    """What linking left in the prefix.
-
-    Attributes:
-        files: Package name to its installed files, relative to the prefix.
-        clobbers: Paths that two packages wanted.
-    """
-
-    files: dict[str, tuple[str, ...]]
-    clobbers: tuple[conda_prefix.Clobber, ...]
 
 
 def virtual_packages(target: Target) -> tuple[tuple[str, str, str], ...]:
@@ -249,7 +235,7 @@ def link(
     platform: Platform,
     keep: Sequence[int] = (),
     runner: Runner = run,
-) -> Linked:
+) -> dict[str, tuple[str, ...]]:
     """Link packages into a new prefix, without network; hard links where the disk can.
 
     No link script is run. What cannot be linked is found before the first file is written.
@@ -262,9 +248,15 @@ def link(
         keep: Descriptors that the worker inherits (the store's lock).
         runner: How the worker is started.
 
+    Returns:
+        Package name to its installed files, relative to the prefix; what two packages wanted lies
+        in `__clobbers__/PACKAGE` for one of them.
+
     Raises:
         StoreError: The prefix is too long for a package's placeholder, or not absolute.
         FetchError: A package is not in the cache, or is none that can be installed.
+        LockError: A noarch Python package, and no Python.
+        Refused: A package has a file where another one has a folder.
         ToolFailed: The engine broke; what lies in the prefix is rubbish.
     """
     if not prefix.is_absolute():
@@ -272,7 +264,7 @@ def link(
         raise StoreError(message)
     real = prefix.resolve()
     folders = {package.url: cache / entry_name(package) for package in packages}
-    _check_before(packages, folders, real)
+    conda_before.check(packages, folders, real)
     with scratch() as (folder, _):
         view = folder / "pkgs"
         view.mkdir()
@@ -294,48 +286,7 @@ def link(
         text = str(answer["error"]["text"])
         message = f"the conda half cannot be linked: {one_line(text)}"
         raise ToolFailed(message, details=text)
-    installed = conda_prefix.settle(real, moved)
-    return Linked(files=installed, clobbers=conda_prefix.clobbers(real, installed))
-
-
-def _check_before(
-    packages: Sequence[CondaPackage], folders: Mapping[str, Path], prefix: Path
-) -> None:
-    """Find what would go wrong while linking.
-
-    Raises:
-        StoreError: The prefix is longer than a placeholder in a binary file; all are named.
-        FetchError: A package is not in the cache; its list of files is broken; or it would write
-            through a link that leads out of the prefix.
-    """
-    length = len(os.fsencode(prefix))
-    short: list[str] = []
-    paths: list[tuple[str, str]] = []
-    escaping: dict[str, tuple[str, str]] = {}
-    for package in packages:
-        folder = folders[package.url]
-        if not (folder / "info").is_dir():
-            message = f"{package.filename} is not in the cache {folder.parent}"
-            raise FetchError(message, hint="it was taken away meanwhile: try again")
-        files = files_of(package.filename, folder)
-        short += [
-            f"{package.name} {package.version}: {file.path} has room for"
-            f" {len(file.placeholder.encode())} bytes, the prefix has {length}"
-            for file in files
-            if file.binary and file.placeholder and len(file.placeholder.encode()) < length
-        ]
-        paths += [(package.name, file.path) for file in files]
-        for path, target in escaping_links(folder, files).items():
-            escaping[path] = (package.name, target)
-    if short:
-        message = f"the prefix {prefix} is too long for {short[0]}"
-        raise StoreError(message, hint="use a store with a shorter path", details="\n".join(short))
-    for name, path in paths if escaping else ():
-        for parent in PurePosixPath(path).parents:
-            if str(parent) in escaping:
-                owner, target = escaping[str(parent)]
-                message = f"{name}: {path} would be written to {target}, by a link of {owner}"
-                raise FetchError(message, hint="one of the two packages is hostile or broken")
+    return conda_prefix.settle(real, moved)
 
 
 def _make_view(

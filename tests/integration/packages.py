@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+import os
 import tarfile
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,6 +14,11 @@ from typing import Any, Literal
 import zstandard
 
 from envbuild.packages import CondaPackage
+
+FOREIGN = Path(
+    os.environ.get("ENVBUILD_TEST_PACKAGES") or Path(__file__).parents[3] / "shared/packages"
+)
+"""A channel of packages that others made for their own tests, where there is one."""
 
 UPLOADED_MS = 1_700_000_000_000
 """Upload time of packages that are given none: 2023-11-14T22:13:20Z."""
@@ -26,6 +32,8 @@ class File:
         content: Its bytes, or the target of a symbolic link.
         mode: Permission bits in the archive.
         link: Whether it is a symbolic link.
+        twin: Path of an earlier member with the same content, to which it is a hard link.
+        holes: Offset to bytes of a sparse member; `content` is then the whole of it.
         placeholder: The prefix that linking has to replace, or None.
         file_mode: How that is replaced.
     """
@@ -33,8 +41,18 @@ class File:
     content: bytes = b""
     mode: int = 0o644
     link: bool = False
+    twin: str | None = None
+    holes: tuple[tuple[int, bytes], ...] = ()
     placeholder: str | None = None
     file_mode: Literal["text", "binary"] = "text"
+
+
+def sparse(size: int, *chunks: tuple[int, bytes]) -> File:
+    """Return a file of some bytes, in the archive only its chunks (offset and bytes)."""
+    content = bytearray(size)
+    for offset, data in chunks:
+        content[offset : offset + len(data)] = data
+    return File(content=bytes(content), holes=chunks)
 
 
 def program(text: str, *, placeholder: str | None = None) -> File:
@@ -74,6 +92,7 @@ class Content:
         info: More members of `info/`, path to bytes.
         raw: Members put into the payload as they are, in no list (a hostile archive).
         folder: Folder inside the zip that all members of a `.conda` lie in (a broken archive).
+        zip64: Whether the zip of a `.conda` has fields for more than 4 GiB.
     """
 
     files: Mapping[str, File] = field(default_factory=dict)
@@ -81,6 +100,7 @@ class Content:
     info: Mapping[str, bytes] = field(default_factory=dict)
     raw: tuple[tuple[tarfile.TarInfo, bytes], ...] = ()
     folder: str = ""
+    zip64: bool = False
 
 
 def make_package(
@@ -119,7 +139,7 @@ def make_package(
     archive = folder / f"{stem}.{kind}"
     payload = [*_members(parts.files), *parts.raw]
     if kind == "conda":
-        archive.write_bytes(_conda(stem, info, payload, parts.folder))
+        archive.write_bytes(_conda(stem, info, payload, parts))
     else:
         archive.write_bytes(_tar([*info, *payload], "w:bz2"))
     data = archive.read_bytes()
@@ -195,8 +215,29 @@ def _member(path: str, file: File) -> tuple[tarfile.TarInfo, bytes]:
         info.type = tarfile.SYMTYPE
         info.linkname = file.content.decode()
         return info, b""
+    if file.twin is not None:
+        info.type = tarfile.LNKTYPE
+        info.linkname = file.twin
+        return info, b""
+    if file.holes:
+        return _sparse_member(info, file)
     info.size = len(file.content)
     return info, file.content
+
+
+def _sparse_member(info: tarfile.TarInfo, file: File) -> tuple[tarfile.TarInfo, bytes]:
+    """Return a member in GNU's sparse format 1.0: a map of the chunks, then the chunks."""
+    numbers = [len(file.holes), *(n for at, data in file.holes for n in (at, len(data)))]
+    table = "".join(f"{number}\n" for number in numbers).encode()
+    data = table + bytes(-len(table) % 512) + b"".join(chunk for _, chunk in file.holes)
+    info.pax_headers = {
+        "GNU.sparse.major": "1",
+        "GNU.sparse.minor": "0",
+        "GNU.sparse.name": info.name,
+        "GNU.sparse.realsize": str(len(file.content)),
+    }
+    info.name, info.size = f"GNUSparseFile.0/{info.name}", len(data)
+    return info, data
 
 
 def _tar(members: Iterable[tuple[tarfile.TarInfo, bytes]], mode: Literal["w", "w:bz2"]) -> bytes:
@@ -211,7 +252,7 @@ def _conda(
     stem: str,
     info: Iterable[tuple[tarfile.TarInfo, bytes]],
     payload: Iterable[tuple[tarfile.TarInfo, bytes]],
-    folder: str,
+    content: Content,
 ) -> bytes:
     out = io.BytesIO()
     compress = zstandard.ZstdCompressor(level=3).compress
@@ -222,5 +263,7 @@ def _conda(
     }
     with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
         for name, data in parts.items():
-            archive.writestr(zipfile.ZipInfo(folder + name, (1980, 1, 1, 0, 0, 0)), data)
+            member = zipfile.ZipInfo(content.folder + name, (1980, 1, 1, 0, 0, 0))
+            with archive.open(member, "w", force_zip64=content.zip64) as file:
+                file.write(data)
     return out.getvalue()

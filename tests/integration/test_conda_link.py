@@ -11,7 +11,7 @@ from typing import Any, Literal
 import pytest
 from integration.channel_server import ChannelServer, serve
 from integration.faults import LOGIN_PAGE, Fault
-from integration.packages import Content, File, Made, make_package, program
+from integration.packages import FOREIGN, Content, File, Made, make_package, program
 
 from envbuild.access import Access
 from envbuild.errors import FetchError, StoreError
@@ -25,7 +25,6 @@ from envbuild.tools.http import Session
 
 CHANNEL = "https://channel.invalid/main"
 PLACEHOLDER = "/opt/placeholder" + "_placehold" * 20
-FOREIGN = Path(__file__).parents[3] / "shared" / "packages"
 
 
 @pytest.fixture
@@ -62,7 +61,7 @@ class Fetcher:
             session=Session(self.access, timeout_s=0.4, backoff_s=0.01),
         )
 
-    def link(self, prefix: Path, *packages: CondaPackage) -> rattler.Linked:
+    def link(self, prefix: Path, *packages: CondaPackage) -> dict[str, tuple[str, ...]]:
         self(*packages)
         return rattler.link(packages, prefix=prefix, cache=self.cache, platform="linux-64")
 
@@ -97,8 +96,7 @@ def test_a_package_is_fetched_once_and_linked(
     package = tool(channel, kind=kind).package(CHANNEL)
     prefix = tmp_path / "prefix"
     linked = fetch.link(prefix, package)
-    assert linked.files == {"tool": ("bin/tool", "lib/tool.lnk", "lib/tool.txt")}
-    assert linked.clobbers == ()
+    assert linked == {"tool": ("bin/tool", "lib/tool.lnk", "lib/tool.txt")}
     assert (prefix / "bin/tool").read_text().startswith(f"#!{prefix}/bin/sh")
     assert (prefix / "lib/tool.lnk").readlink() == Path("tool.txt")
     assert (prefix / "lib/tool.txt").stat().st_nlink == 2  # a hard link into the cache
@@ -211,7 +209,7 @@ def test_local_archives_are_hashed_as_well(channel: Path, tmp_path: Path, fetch:
             name="tool", version="1.0", build="0", url=url, sha256=package.sha256, md5=package.md5
         )
         linked = fetch.link(tmp_path / f"prefix{len(url)}", local)
-        assert linked.files["tool"]
+        assert linked["tool"]
         wrong = CondaPackage(name="tool", version="1.0", build="0", url=url, sha256="0" * 64)
         with pytest.raises(FetchError, match="sha256 is"):
             fetch(wrong)
@@ -370,11 +368,11 @@ def test_old_lists_of_files_are_understood(fetch: Fetcher, channel: Path, tmp_pa
         channel, "old", kind="tar.bz2", content=Content(files=files, lists=("files",))
     )
     linked = fetch.link(tmp_path / "prefix", made.package(CHANNEL))
-    assert linked.files == {"old": ("bin/old",)}
+    assert linked == {"old": ("bin/old",)}
     assert (tmp_path / "prefix/bin/old").read_text() == f"#!{tmp_path}/prefix/bin/sh\n"
 
 
-def test_two_packages_with_one_path_are_reported(
+def test_of_two_packages_with_one_path_the_first_keeps_it(
     fetch: Fetcher, channel: Path, tmp_path: Path
 ) -> None:
     packages = [
@@ -384,10 +382,9 @@ def test_two_packages_with_one_path_are_reported(
         for name in ("first", "second")
     ]
     linked = fetch.link(tmp_path / "prefix", *packages)
-    (clobber,) = linked.clobbers
-    assert clobber.path == "lib/one"
-    assert {clobber.package, clobber.kept} == {"first", "second"}
-    assert (tmp_path / "prefix/lib/one").read_text() == clobber.kept
+    assert linked == {"first": ("lib/one",), "second": ("__clobbers__/second/lib/one",)}
+    assert (tmp_path / "prefix/lib/one").read_text() == "first"
+    assert (tmp_path / "prefix/__clobbers__/second/lib/one").read_text() == "second"
 
 
 def test_nothing_is_written_through_a_link_out_of_the_prefix(
@@ -420,7 +417,7 @@ def test_a_noarch_python_package_finds_its_place(
         depends=["python"],
     )
     linked = fetch.link(tmp_path / "prefix", python.package(CHANNEL), pure.package(CHANNEL))
-    assert "lib/python3.11/site-packages/pure/__init__.py" in linked.files["pure"]
+    assert "lib/python3.11/site-packages/pure/__init__.py" in linked["pure"]
     assert (tmp_path / "prefix/lib/python3.11/site-packages/pure/__init__.py").is_file()
 
 
@@ -490,33 +487,8 @@ def test_foreign_packages_are_installed(fetch: Fetcher, tmp_path: Path) -> None:
         "link-scripts",
     )
     linked = fetch.link(tmp_path / "prefix", *(foreign(name) for name in names))
-    assert linked.clobbers == ()
-    for package, files in linked.files.items():
+    for package, files in linked.items():
         for path in files:
             assert os.path.lexists(tmp_path / "prefix" / path), (package, path)
     assert modes(tmp_path / "prefix") <= {0o755, 0o644}
-    assert linked.files["empty"] == ()
-
-
-@needs_foreign
-def test_a_file_against_a_folder_is_reported(fetch: Fetcher, tmp_path: Path) -> None:
-    packages = [foreign("clobber-fd-1-0.1.0"), foreign("clobber-fd-2-0.1.0")]
-    for turn in range(4):  # the engine's outcome varies, the report must not
-        prefix = tmp_path / f"prefix{turn}"
-        (clobber,) = fetch.link(prefix, *packages).clobbers
-        assert clobber.path == "clobber/clobber-fd-2.txt"
-        assert (clobber.package, clobber.kept) == ("clobber-fd-2", "clobber-fd-1")
-        assert (prefix / "clobber").is_file()
-        lost = prefix / "__clobbers__"
-        assert [path.name for path in lost.iterdir()] == ["clobber-fd-2"]
-
-
-@needs_foreign
-def test_three_packages_with_one_path(fetch: Fetcher, tmp_path: Path) -> None:
-    packages = [foreign(f"clobber-{number}-0.1.0") for number in (1, 2, 3)]
-    linked = fetch.link(tmp_path / "prefix", *packages)
-    assert linked.clobbers
-    for clobber in linked.clobbers:
-        assert clobber.kept is not None
-        assert clobber.path in linked.files[clobber.kept]
-        assert (tmp_path / "prefix" / clobber.path).is_file()
+    assert linked["empty"] == ()

@@ -15,14 +15,12 @@ from pathlib import Path
 
 import pytest
 from integration.creating import PLACEHOLDER, Creator, codes, damage, order
-from integration.packages import File, Made, make_package, program
+from integration.packages import FOREIGN, File, Made, make_package, program
 
 from envbuild.errors import FetchError, Refused, StoreError, ToolError
 from envbuild.findings import Severity
 from envbuild.store import history, integrate, use
 from envbuild.store.order import Allowed, Order, dumps
-
-FOREIGN = Path(__file__).parents[3] / "shared" / "packages"
 
 
 @pytest.fixture
