@@ -43,6 +43,7 @@ _LATER: Final = (
     "envbuild.lock.freeze",
     "envbuild.lock.files",
     "envbuild.lock.diff",
+    "envbuild.store.link_scripts",
     "uv",
 )
 """What is needed after the conda solve: imported while that runs, which takes as long."""
@@ -123,11 +124,17 @@ def make_lock(
 
     from envbuild.lock.diff import diff
     from envbuild.lock.freeze import freeze
+    from envbuild.store import link_scripts
 
     lock = freeze(loaded.recipe, solution)
     if old is not None and options.exclude_newer is None and not upgrade.everything:
         lock = _unmoved(old, lock)
-    said = allow.judge(solution.findings, loaded, today=today)
+    scripts = link_scripts.ahead(
+        (package for half in solution.platforms for package in half.conda),
+        store.package_cache,
+        allowed=loaded.recipe.link_scripts,
+    )
+    said = allow.judge((*solution.findings, *scripts), loaded, today=today)
     known = against_facts(loaded, lock, options.facts, today=today)
     return LockResult(
         lock=lock,

@@ -23,6 +23,7 @@ from envbuild.store import (
     halves,
     installed,
     integrate,
+    link_scripts,
     links,
     modes,
     needs,
@@ -161,9 +162,10 @@ def _linked(work: Build) -> tuple[tuple[CondaPackage, ...], Checked, Findings]:
             make_folder(work.generation.own, inherits=False)
             disk.refuse(work.store, work.generation.own, fetched)
             halves.link_conda(work, fetched)
+            ran = _run_link_scripts(work, conda)
             halves.refuse_twice(work)
             halves.install_pip(work)
-        checked, notes = _looked_at(work, conda, arrivals.contents)
+        checked, notes = _looked_at(work, arrivals.contents, ran)
         if not checked.spoiled or attempt == _ATTEMPTS:
             return conda, checked, notes
         work.progress.step("files in the cache were changed: fetching their packages anew")
@@ -172,29 +174,32 @@ def _linked(work: Build) -> tuple[tuple[CondaPackage, ...], Checked, Findings]:
     raise AssertionError
 
 
+def _run_link_scripts(work: Build, conda: Sequence[CondaPackage]) -> link_scripts.Ran:
+    allowed = work.order.link_scripts
+    return link_scripts.run(work.prefix, conda, allowed=allowed, log=work.log, keep=work.keep)
+
+
 def _looked_at(
-    work: Build, conda: Sequence[CondaPackage], contents: Mapping[Known, str]
+    work: Build, contents: Mapping[Known, str], ran: link_scripts.Ran
 ) -> tuple[Checked, Findings]:
     """Check what was linked, and give everything its final mode."""
     integrate.write_conda_files(work.generation, now=work.now)
     seen = installed.walk(work.prefix)
-    notes = scripts.link_scripts(
-        work.prefix, seen, conda, allowed=work.order.link_scripts, log=work.log, keep=work.keep
-    )
-    if any(note.code == "link-script-run" for note in notes):
-        seen = installed.walk(work.prefix)
-    checked, owners = _check(work, seen, contents)
+    checked, owners = _check(work, seen, contents, ran.rewritten)
     if checked.again:
         halves.install_again(work, checked.again)
         seen = installed.walk(work.prefix)
-        checked, owners = _check(work, seen, contents)
+        checked, owners = _check(work, seen, contents, ran.rewritten)
     modes.set_modes(work.prefix, seen)
-    notes = (*notes, *scripts.check_interpreters(work.prefix, seen, owners))
+    notes = (*ran.findings, *scripts.check_interpreters(work.prefix, seen, owners))
     return checked, (*notes, *links.dangling(work.prefix, checked))
 
 
 def _check(
-    work: Build, seen: installed.Seen, contents: Mapping[Known, str]
+    work: Build,
+    seen: installed.Seen,
+    contents: Mapping[Known, str],
+    rewritten: frozenset[str],
 ) -> tuple[Checked, Sequence[installed.Owner]]:
     ledger = work.ledger
     owners = list(installed.conda_owners(work.prefix, seen))
@@ -207,7 +212,9 @@ def _check(
         total += count
         work.progress.amount("checked", total, None)
 
-    checked = check.check(work.prefix, seen, owners, known, contents=contents, done=done)
+    checked = check.check(
+        work.prefix, seen, owners, known, contents=contents, rewritten=rewritten, done=done
+    )
     ledger.remember(checked.learned)
     return checked, owners
 

@@ -57,6 +57,7 @@ class _Work:
     Attributes:
         prefix: The prefix.
         seen: What lies in it.
+        rewritten: Files that link scripts changed or removed.
         claims: Path to the number of the owner that claimed it first.
         rivals: Path to the numbers of its owners, where several claim it.
         declared: What owners declare of files that the ledger does not know.
@@ -70,6 +71,7 @@ class _Work:
 
     prefix: str
     seen: Mapping[str, os.stat_result]
+    rewritten: frozenset[str] = frozenset()
     claims: dict[str, int] = field(default_factory=dict)
     rivals: dict[str, list[int]] = field(default_factory=dict)
     declared: dict[str, str | None] = field(default_factory=dict)
@@ -88,6 +90,7 @@ def check(
     known: Mapping[str, Tree],
     *,
     contents: Mapping[arrivals.Known, str] | None = None,
+    rewritten: frozenset[str] = frozenset(),
     done: Callable[[int], None] | None = None,
 ) -> Checked:
     """Compare what lies in a prefix with what its packages declare.
@@ -101,12 +104,13 @@ def check(
         known: What the ledger knows of conda's packages, by `Owner.package`; of wheels it stands
             in `Owner.known`.
         contents: Files that were hashed on their way here.
+        rewritten: Files that link scripts changed or removed: what is declared no longer counts.
         done: Told about the bytes hashed, from several threads.
 
     Raises:
         OSError: A link cannot be read.
     """
-    work = _Work(prefix=os.fspath(prefix), seen=seen.files)
+    work = _Work(prefix=os.fspath(prefix), seen=seen.files, rewritten=rewritten)
     unknown: list[tuple[str, int]] = []
     for number, owner in enumerate(owners):
         _claim(work, number, owner, owner.known or known.get(owner.package), unknown)
@@ -148,7 +152,7 @@ def _claim(
         claims[path] = number
         status = seen.get(path)
         if status is None:
-            if not path.endswith(".pyc"):
+            if not path.endswith(".pyc") and path not in work.rewritten:
                 work.findings.append(_missing(path, owner))
         elif (
             row is not None
@@ -163,7 +167,7 @@ def _claim(
         elif stat.S_ISLNK(status.st_mode):
             work.links.append(path)
         else:
-            declared[path] = digest
+            declared[path] = None if path in work.rewritten else digest
             unknown.append((path, status.st_size))
 
 

@@ -1,23 +1,18 @@
-"""Scripts in a prefix: whose interpreter runs them, and link scripts that packages brought."""
+"""Scripts in a prefix: whose interpreter runs them."""
 
 import os
-import re
 import shlex
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from envbuild.findings import Finding, Findings, Severity
-from envbuild.packages import CondaPackage
 from envbuild.store.installed import Owner, Seen
-from envbuild.tools import run as runner
 
 _HEAD_BYTES = 1024
 _LONGEST_LINE = 127
 _SHELLS = frozenset({"sh", "bash", "dash"})
 _SYSTEM = frozenset({"/bin", "/usr/bin"})
-_LINK_SCRIPT = re.compile(r"bin/\.(?P<package>.+)-(?P<kind>pre-link|post-link|pre-unlink)\.sh")
-_TIMEOUT_S = 600.0
 
 
 def check_interpreters(prefix: Path, seen: Seen, owners: Sequence[Owner]) -> Findings:
@@ -93,76 +88,3 @@ def _executed(line: str) -> str | None:
     except ValueError:
         return None
     return words[0] if words else None
-
-
-def link_scripts(
-    prefix: Path,
-    seen: Seen,
-    packages: Sequence[CondaPackage],
-    *,
-    allowed: Sequence[str],
-    run: runner.Runner = runner.run,
-    log: Path | None = None,
-    keep: Sequence[int] = (),
-) -> Findings:
-    """Run the post-link scripts that the recipe names, and name the others.
-
-    Codes: `link-script-not-run` (warning), `link-script-run` (note).
-
-    Args:
-        prefix: The prefix.
-        seen: What lies in it.
-        packages: conda half.
-        allowed: Names of packages whose scripts may run.
-        run: How programs are started.
-        log: File that receives their output.
-        keep: Descriptors that they inherit (the store's lock).
-
-    Raises:
-        ToolFailed: A script failed.
-        ToolTimedOut: A script did not end.
-    """
-    by_name = {package.name: package for package in packages}
-    found: list[Finding] = []
-    for path in sorted(seen.files):
-        match = _LINK_SCRIPT.fullmatch(path)
-        if match is None or match["kind"] == "pre-unlink":
-            continue
-        package = by_name.get(match["package"])
-        runs = match["package"] in allowed and match["kind"] == "post-link" and package is not None
-        if runs and package is not None:
-            environment = {**runner.base_environment(), **_variables(prefix, package)}
-            argv = ["/bin/sh", "-e", f"{prefix}/{path}"]
-            run(argv, env=environment, cwd=prefix, timeout_s=_TIMEOUT_S, log=log, keep=keep)
-        found.append(_told(path, match["package"], runs=runs))
-    return tuple(found)
-
-
-def _variables(prefix: Path, package: CondaPackage) -> Mapping[str, str]:
-    """Return what conda gives a link script."""
-    number = re.search(r"([0-9]+)$", package.build)
-    return {
-        "PREFIX": f"{prefix}",
-        "PKG_NAME": package.name,
-        "PKG_VERSION": package.version,
-        "PKG_BUILDNUM": number[1] if number else "0",
-        "PATH": f"{prefix}/bin:/usr/local/bin:/usr/bin:/bin",
-    }
-
-
-def _told(path: str, package: str, *, runs: bool) -> Finding:
-    if runs:
-        return Finding(
-            code="link-script-run",
-            severity=Severity.NOTE,
-            where=path,
-            what=f"the link script of {package} was run, as the recipe wants",
-        )
-    return Finding(
-        code="link-script-not-run",
-        severity=Severity.WARNING,
-        where=path,
-        what=f"the link script of {package} was not run",
-        why="scripts of packages run only where the recipe names the package",
-        hint=f"if {package} needs it: link_scripts: [{package}]",
-    )

@@ -17,7 +17,7 @@ import pytest
 from integration.creating import PLACEHOLDER, Creator, codes, damage, order
 from integration.packages import FOREIGN, File, Made, make_package, program
 
-from envbuild.errors import FetchError, Refused, StoreError, ToolError
+from envbuild.errors import FetchError, Refused, StoreError
 from envbuild.findings import Severity
 from envbuild.store import history, integrate, use
 from envbuild.store.order import Allowed, Order, dumps
@@ -295,32 +295,6 @@ def test_findings_that_the_recipe_lets_through_are_notes(creator: Creator, tmp_p
     allow = Allowed(code="clobber", reason="known", until="2026-12-01")
     created = creator.create(order(packages, allow=(allow,)))
     assert [finding.severity for finding in created.manifest.findings] == [Severity.NOTE]
-
-
-def test_link_scripts_run_only_where_the_recipe_says(creator: Creator, tmp_path: Path) -> None:
-    made = make_package(
-        tmp_path / "channel",
-        "postl",
-        content={"bin/.postl-post-link.sh": File(content=b'echo "$PKG_NAME" > "$PREFIX/made"\n')},
-    )
-    created = creator.create(order([made]))
-    assert codes(created) == ["link-script-not-run"]
-    assert not (created.generation.prefix / "made").exists()
-    ran = creator.create(order([made], environment_digest="cd" * 32, link_scripts=("postl",)))
-    assert codes(ran) == ["link-script-run"]
-    assert (ran.generation.prefix / "made").read_text() == "postl\n"
-    assert damage(ran) == []
-
-
-def test_a_link_script_that_fails_ends_the_creation(creator: Creator, tmp_path: Path) -> None:
-    made = make_package(
-        tmp_path / "channel",
-        "postl",
-        content={"bin/.postl-post-link.sh": File(content=b"exit 7\n")},
-    )
-    with pytest.raises(ToolError, match="exit status 7"):
-        creator.create(order([made], link_scripts=("postl",)))
-    assert creator.nothing_left()
 
 
 def test_scripts_of_other_interpreters_are_named(creator: Creator, tmp_path: Path) -> None:

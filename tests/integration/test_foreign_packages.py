@@ -118,11 +118,14 @@ def test_they_are_installed_verified_and_rolled_back(
     made: list[dict[str, Any]] = []
     for number in (1, 2):
         file.write_text(recipe(number))
-        assert envbuild("lock", "foreign") == 0
-        capsys.readouterr()
+        assert envbuild("lock", "foreign", "--json") == 0
+        (row,) = printed(capsys)["locks"]
+        scripts = {one["where"] for one in row["findings"]}
+        assert ("bin/.link-scripts-post-link.sh" in scripts) == (number == 2)  # it was fetched
         assert envbuild("create", "foreign", "--json") == 0
         made.append(printed(capsys))
         assert envbuild("verify", "foreign") == 0
+        capsys.readouterr()
     assert made[1]["packages"] > len(SAME) + len(OLD) + len(NUMBERED)
     codes = {(one["code"], one["where"]) for one in made[1]["findings"]}
     assert {

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from integration.creating import NOW, WHO, Creator, codes, damage, order
+from integration.creating import NOW, WHO, Creator, damage, order
 from integration.host_pythons import run
 from integration.packages import Content, File, Made, make_package, program, sparse
 from integration.test_create_wheels import SITE, packed
 
-from envbuild.errors import EnvbuildError, FetchError, LockError, Refused, StoreError, ToolError
+from envbuild.errors import EnvbuildError, FetchError, LockError, Refused, StoreError
 from envbuild.packages import CondaPackage
 from envbuild.store import history
 
@@ -215,17 +215,6 @@ def test_entry_points_of_python_packages_run_also_below_a_space_and_an_umlaut(
         assert damage(created) == []
         (prefix / "bin/nap-run").chmod(0o775)
         assert damage(created) == [("mode-changed", "bin/nap-run")]
-
-
-def test_a_post_link_script_that_fails_leaves_what_was(creator: Creator, tmp_path: Path) -> None:
-    good = creator.create(order([make(tmp_path, "good", content={"share/x": File()})]))
-    script = {"bin/.bad-post-link.sh": File(content=b"echo this is why >&2; exit 3\n", mode=0o755)}
-    bad = make(tmp_path, "bad", content=script)
-    with pytest.raises(ToolError, match="exit status 3") as caught:
-        creator.create(order([bad], link_scripts=("bad",)))
-    assert "this is why" in caught.value.details
-    assert creator.place.current.resolve() == good.generation.prefix
-    assert codes(creator.create(order([bad]))) == ["link-script-not-run"]
 
 
 def deep(tmp_path: Path, length: int) -> Path:
