@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from envbuild.access import Access
     from envbuild.cli.settings import Settings
+    from envbuild.compat.model import Facts
     from envbuild.store.layout import Store
     from envbuild.target import Platform
 
@@ -239,6 +240,20 @@ class Here:
             message = "--locked and --frozen cannot be used together"
             raise UsageProblem(message, hint="--locked looks whether the lock answers the recipe")
         return locked, frozen
+
+    @cached_property
+    def facts(self) -> "Facts":
+        """The facts that ship, with those of the folder that `ENVBUILD_FACTS` names.
+
+        Raises:
+            FactsError: A table is wrong.
+        """
+        from pathlib import Path
+
+        from envbuild.compat.tables import load
+
+        told = self.told.get("ENVBUILD_FACTS")
+        return load(Path(told).expanduser() if told else None)
 
     @property
     def python(self) -> str | None:

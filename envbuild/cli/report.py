@@ -14,9 +14,9 @@ from envbuild import __version__
 from envbuild.cli.context import Here
 from envbuild.cli.output import mask, print_json
 from envbuild.errors import EnvbuildError, FetchError, HostError, StoreError, UsageProblem
+from envbuild.tools.files import NO_ROOM
 
 _INTERNAL = 70
-_NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
 _NO_PERMISSION = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
@@ -50,10 +50,10 @@ def _translate(error: Exception) -> EnvbuildError | None:
         if isinstance(error, click.UsageError) and error.ctx is not None:
             hint = f"try `{error.ctx.command_path} --help`"
         return UsageProblem(error.format_message().rstrip("."), hint=hint)
-    if isinstance(error, OSError) and error.errno in _NO_ROOM | _NO_PERMISSION:
+    if isinstance(error, OSError) and error.errno in (*NO_ROOM, *_NO_PERMISSION):
         where = f"{error.filename}: " if error.filename else ""
         message = f"{where}{error.strerror}"
-        if error.errno in _NO_ROOM:
+        if error.errno in NO_ROOM:
             return StoreError(message, hint="make room: `envbuild gc --dry-run` shows what is old")
         return HostError(message)
     return None

@@ -120,23 +120,19 @@ def _driver(subject: Subject, facts: Facts, builds: list[FrameworkBuild]) -> Ite
         return
     lowest = _lowest(subject.driver)
     if lowest is None:
-        yield Finding(
-            code="driver-open",
-            severity=Severity.WARNING,
-            where=subject.where("driver"),
-            what=f"the recipe names no oldest driver, and {floor.version} is needed",
-            why=f"{floor.why} ({'; '.join(floor.sources)})",
-            hint=f'driver: ">={floor.version}"',
-        )
+        code, severity, seen = "driver-open", Severity.WARNING, "the recipe names no oldest driver"
     elif numbers(lowest) < numbers(floor.version):
-        yield Finding(
-            code="driver-too-old",
-            severity=Severity.ERROR,
-            where=subject.where("driver"),
-            what=f"it lets driver {lowest} in, and {floor.version} is needed",
-            why=f"{floor.why} ({'; '.join(floor.sources)})",
-            hint=f'driver: ">={floor.version}"',
-        )
+        code, severity, seen = "driver-too-old", Severity.ERROR, f"it lets driver {lowest} in"
+    else:
+        return
+    yield Finding(
+        code=code,
+        severity=severity,
+        where=subject.where("driver"),
+        what=f"{seen}, and {floor.version} is needed",
+        why=f"{floor.why} ({'; '.join(floor.sources)})",
+        hint=f'driver: ">={floor.version}"',
+    )
 
 
 def _lowest(text: str | None) -> str | None:

@@ -8,10 +8,10 @@ from typing import TypeVar
 
 from envbuild.compat.model import Facts, Row
 from envbuild.errors import FactsError
+from envbuild.native.code import code_of
 
 T = TypeVar("T")
 Numbers = tuple[int, ...]
-_CODE = re.compile(r"(?:sm|compute)_[1-9][0-9]{1,2}[af]?")
 _VERSION = re.compile(r"[0-9]+(?:\.[0-9]+)*")
 
 
@@ -61,8 +61,7 @@ def _check_names(facts: Facts) -> None:
         for version in (build.version, build.cuda, build.cuda_major, build.driver):
             _each(build, numbers, version or "0")
         for code in (*build.codes, *build.all_codes):
-            if not _CODE.fullmatch(code):
-                _refuse(build, f"{code!r} is no target such as sm_90a or compute_90")
+            _each(build, code_of, code)
         if build.cuda and ".".join(build.cuda.split(".")[:2]) not in releases:
             _refuse(build, f"there is no toolkit of CUDA {build.cuda}")
 

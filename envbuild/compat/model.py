@@ -1,5 +1,6 @@
 """Facts: rows of tables, each with where it was read, when, and how sure it is."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Literal
@@ -11,7 +12,7 @@ Verdict = Literal["true", "partly", "false", "not verified"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Row:
+class Row(ABC):
     """What every row has.
 
     Attributes:
@@ -29,9 +30,9 @@ class Row:
     site: str = ""
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """What the row is called; unique in its table."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,7 +3,6 @@
 Everything is judged by one function, so that a set is listed exactly where asking why says yes.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from envbuild.compat.consistency import Numbers, numbers
 from envbuild.compat.model import Architecture, Cudnn, Facts, FrameworkBuild, Toolkit
-from envbuild.native.code import Capability, GpuCode, Kind, Suffix, capability_of, verdict
+from envbuild.native.code import Capability, GpuCode, capability_of, code_of, verdict
 from envbuild.target import Platform
 
 if TYPE_CHECKING:
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 Part = Literal["gpu", "driver", "cuda", "cudnn", "framework", "python"]
 Answer = Literal["native", "jit", "unknown"]
 
-_CODE = re.compile(r"(?P<kind>sm|compute)_(?P<number>\d+)(?P<suffix>[af]?)")
 _LATER = 10**6
 
 
@@ -228,23 +226,6 @@ def _code(
 @cache
 def _all(codes: tuple[str, ...]) -> frozenset[GpuCode]:
     return frozenset(map(code_of, codes))
-
-
-def code_of(text: str) -> GpuCode:
-    """Return a target as nvcc spells it (`sm_90a`).
-
-    Raises:
-        ValueError: It is none.
-    """
-    match = _CODE.fullmatch(text)
-    if match is None:
-        message = f"{text!r} is no target such as sm_90a"
-        raise ValueError(message)
-    kinds: dict[str, Kind] = {"sm": "sass", "compute": "ptx"}
-    suffixes: dict[str, Suffix] = {"": "", "a": "a", "f": "f"}
-    return GpuCode(
-        number=int(match["number"]), kind=kinds[match["kind"]], suffix=suffixes[match["suffix"]]
-    )
 
 
 def _no_code(build: FrameworkBuild, capability: str) -> Reason:

@@ -147,10 +147,7 @@ def _conda(environ: Mapping[str, str], home: Path, root: Path) -> Iterator[Setti
         for name, node in proxies.children() if proxies is not None else ():
             if name in {"http", "https"} and isinstance(node.value, str) and _is_http(node.value):
                 yield _from_conda(f"proxy.{name}", node.value, path, node)
-        for name, key in (
-            ("ssl_verify", "certificates"),
-            ("client_ssl_cert", "client-certificate"),
-        ):
+        for name, key in _CONDA_FILES:
             verify = values.get(name)
             if verify is not None and isinstance(verify.value, str):
                 told = Path(verify.value.replace("~", str(home), 1))

@@ -9,6 +9,7 @@ Suffix = Literal["", "a", "f"]
 Capability = tuple[int, int]
 """Compute capability of a card: major and minor."""
 
+_CODE = re.compile(r"(?P<kind>sm|compute)_(?P<number>[1-9][0-9]{1,2})(?P<suffix>[af]?)")
 _CAPABILITY = re.compile(r"(?P<major>[1-9][0-9]?)\.(?P<minor>[0-9])")
 
 
@@ -48,6 +49,23 @@ class GpuCode:
         if self.kind == "ptx" and not self.suffix:
             return capability >= self.capability
         return capability[0] == self.capability[0] and capability >= self.capability
+
+
+def code_of(text: str) -> GpuCode:
+    """Return a target as nvcc spells it (`sm_90a`).
+
+    Raises:
+        ValueError: It is none.
+    """
+    match = _CODE.fullmatch(text)
+    if match is None:
+        message = f"{text!r} is no target such as sm_90a"
+        raise ValueError(message)
+    kinds: dict[str, Kind] = {"sm": "sass", "compute": "ptx"}
+    suffixes: dict[str, Suffix] = {"": "", "a": "a", "f": "f"}
+    return GpuCode(
+        number=int(match["number"]), kind=kinds[match["kind"]], suffix=suffixes[match["suffix"]]
+    )
 
 
 def capability_of(text: str) -> Capability:

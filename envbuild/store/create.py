@@ -132,7 +132,7 @@ def create(
     """
     place = place.store.resolved().place(place.name)
     try:
-        patience_s = PATIENCE_S if who.patience_s is None else who.patience_s
+        patience_s = who.patience(PATIENCE_S)
         with (
             locks.exclusive(
                 place.lock, timeout_s=patience_s, purpose=f"create {place.name}", told=progress.step

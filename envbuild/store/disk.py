@@ -13,8 +13,8 @@ from envbuild.errors import StoreError
 from envbuild.findings import Finding, Severity
 from envbuild.store.layout import Store
 from envbuild.tools.conda_tree import files_of
-from envbuild.tools.files import make_folder, remove_tree
-from envbuild.tools.trying import abilities
+from envbuild.tools.files import NO_ROOM, make_folder, remove_tree
+from envbuild.tools.trying import may_execute, tells_case
 
 if TYPE_CHECKING:
     from envbuild.tools.conda_archives import Fetched
@@ -37,7 +37,7 @@ def full(store: Store, error: BaseException) -> StoreError | None:
     """
     text = f"{error} {getattr(error, 'details', '')}"
     number = error.errno if isinstance(error, OSError) else None
-    if number not in (errno.ENOSPC, errno.EDQUOT) and not _FULL.search(text):
+    if number not in NO_ROOM and not _FULL.search(text):
         return None
     if number == errno.EDQUOT or _QUOTA.search(text):
         message = f"the disk quota for {store.root} is used up"
@@ -94,23 +94,22 @@ def copied(store: Store, prefix: Path, *, size: int) -> tuple[Finding, ...]:
     )
 
 
-def refuse(store: Store, prefix: Path, fetched: "Sequence[Fetched]") -> None:
+def refuse(store: Store, folder: Path, fetched: "Sequence[Fetched]") -> None:
     """Refuse, before anything is linked, what the store's disk cannot hold; found by trying.
 
     Args:
         store: The store.
-        prefix: Where the packages are to be linked; it is there.
+        folder: A folder in the prefix that they are to be linked into.
         fetched: conda's packages, extracted.
 
     Raises:
         StoreError: Programs cannot be run from there, or two files differ in case alone where that
             is no difference.
     """
-    able = abilities(prefix)
-    if not able.executes:
+    if not may_execute(folder):
         message = f"programs cannot be run from {store.root}: its disk is mounted noexec"
         raise StoreError(message, hint="mount it without noexec, or use another --store")
-    if able.tells_case:
+    if tells_case(folder):
         return
     seen: dict[str, tuple[str, str]] = {}
     for one in fetched:

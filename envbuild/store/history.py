@@ -189,9 +189,8 @@ def locked(place: Place, *, purpose: str, who: Who) -> Iterator[int]:
     present.existing(place.store, place.name)
     with contextlib.ExitStack() as stack:
         try:
-            timeout_s = journal.PATIENCE_S if who.patience_s is None else who.patience_s
             holding = locks.exclusive(
-                place.lock, timeout_s=timeout_s, purpose=purpose, told=who.told
+                place.lock, timeout_s=who.patience(), purpose=purpose, told=who.told
             )
             descriptor = stack.enter_context(holding)
         except OSError as error:

@@ -41,6 +41,10 @@ class Who:
     patience_s: float | None = field(default=None, compare=False)
     told: Told | None = field(default=None, compare=False)
 
+    def patience(self, default_s: float = PATIENCE_S) -> float:
+        """Return how many seconds to wait for a lock, where a command's own patience is given."""
+        return default_s if self.patience_s is None else self.patience_s
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Change:
@@ -129,9 +133,10 @@ def noted(store: Store, change: Change, *, who: Who, now: datetime) -> Iterator[
         "to": change.to,
         "moves": change.moves,
     }
-    timeout_s = PATIENCE_S if who.patience_s is None else who.patience_s
     purpose = " ".join(filter(None, (change.what, change.environment)))
-    with locks.exclusive(store.journal_lock, timeout_s=timeout_s, purpose=purpose, told=who.told):
+    with locks.exclusive(
+        store.journal_lock, timeout_s=who.patience(), purpose=purpose, told=who.told
+    ):
         before = _append(store.journal, json.dumps(record))
         try:
             yield

@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import stat
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from envbuild.store import installed
 from envbuild.tools import confine
 from envbuild.tools import run as runner
 from envbuild.tools.conda_tree import entry_name
+from envbuild.tools.scratch import scratch
 
 _SCRIPT = re.compile(r"\.(?P<package>.+)-(?P<kind>pre-link|post-link)\.sh")
 _TIMEOUT_S = 600.0
@@ -139,7 +139,9 @@ def _start(
     keep: Sequence[int],
 ) -> bool:
     """Run one script; return whether it was confined."""
-    with tempfile.TemporaryDirectory(prefix="envbuild-script-") as folder:
+    with scratch() as (mine, _):
+        (mine / "home").mkdir()
+        folder = f"{mine / 'home'}"
         words: tuple[str, ...] = ("/bin/sh", "-e", f"{prefix}/{script}")
         confined = confine.version() > 0
         if confined:

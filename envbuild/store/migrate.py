@@ -79,9 +79,8 @@ def migrate(store: Store, *, who: Who, now: datetime, dry_run: bool = False) -> 
 
 def _join(store: Store, places: list[Place], who: Who) -> None:
     """Put the histories of environments in front of the journal; what is there already stays."""
-    timeout_s = journal.PATIENCE_S if who.patience_s is None else who.patience_s
     with locks.exclusive(
-        store.journal_lock, timeout_s=timeout_s, purpose="store migrate", told=who.told
+        store.journal_lock, timeout_s=who.patience(), purpose="store migrate", told=who.told
     ):
         there = [line for _, line in journal.lines(store.journal)]
         known = set(there)

@@ -3,7 +3,9 @@
 import re
 from dataclasses import dataclass
 
-_LONGEST_LINE = 127
+LONGEST_LINE = 127
+"""Bytes of the first line of a script that every kernel takes whole."""
+
 _PYTHON = re.compile(r"(python|pypy)[0-9.]*w?")
 _EXEC = "'''exec' "
 
@@ -43,7 +45,7 @@ class Exchange:
             return self._with_quotes(content)
         words = [self.in_text(word).decode() for word in first[2:].split()]
         line = f"#!{' '.join(words)}".encode()
-        if len(line) <= _LONGEST_LINE and " " not in words[0]:
+        if len(line) <= LONGEST_LINE and " " not in words[0]:
             return line + b"\n" + self.in_text(body)
         if not _PYTHON.fullmatch(words[0].rpartition("/")[2]):
             message = f"its first line, {line.decode()!r}, would be too long or be cut at a space"

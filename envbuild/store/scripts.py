@@ -8,9 +8,9 @@ from pathlib import Path
 
 from envbuild.findings import Finding, Findings, Severity
 from envbuild.store.installed import Owner, Seen
+from envbuild.store.prefixes import LONGEST_LINE
 
 _HEAD_BYTES = 1024
-_LONGEST_LINE = 127
 _SHELLS = frozenset({"sh", "bash", "dash"})
 _SYSTEM = frozenset({"/bin", "/usr/bin"})
 
@@ -53,13 +53,13 @@ def _judge(head: str, path: str, prefix: str, label: str) -> Iterator[Finding]:
             what=f"it is run by {interpreter}, which is outside the generation ({label})",
             why="another host may have another one there, or none",
         )
-    if len(lines[0].encode()) > _LONGEST_LINE:
+    if len(lines[0].encode()) > LONGEST_LINE:
         yield Finding(
             code="long-interpreter-line",
             severity=Severity.WARNING,
             where=path,
             what=f"its first line has {len(lines[0].encode())} bytes ({label})",
-            why=f"kernels before 5.1 read {_LONGEST_LINE} of it",
+            why=f"kernels before 5.1 read {LONGEST_LINE} of it",
             hint="use a store with a shorter path",
         )
 

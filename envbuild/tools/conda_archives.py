@@ -12,7 +12,6 @@ where its files are no longer as they were.
 """
 
 import concurrent.futures
-import errno
 import hashlib
 import json
 import os
@@ -31,7 +30,7 @@ from envbuild.tools import addresses, digests, rattler
 from envbuild.tools.conda_extract import extract
 from envbuild.tools.conda_tree import check_tree, entry_name
 from envbuild.tools.digests import Digests
-from envbuild.tools.files import make_folder, remove_tree
+from envbuild.tools.files import NO_ROOM, make_folder, remove_tree
 from envbuild.tools.locks import exclusive
 
 if TYPE_CHECKING:
@@ -232,7 +231,7 @@ class _Fetcher:
             check_tree(package.filename, part / "package")
             _keep(part / "package", folder, found)
         except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            if error.errno not in NO_ROOM:
                 raise
             message = f"{self.cache}: no room for {package.filename}"
             raise StoreError(message, hint="free some space or use another store") from error

@@ -13,6 +13,9 @@ from pathlib import Path
 
 from envbuild.tools.bounded import NoAnswer, bounded
 
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+"""The disk is full, or the quota is used up."""
+
 GROUP_FOLDER = stat.S_ISGID | stat.S_IWGRP
 GROUP_FILE = 0o664
 _TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{8}")

@@ -1,7 +1,6 @@
 """HTTP: downloads that are checked while they arrive, ranged reads, retries, proxies, logins."""
 
 import contextlib
-import errno
 import hashlib
 import json
 import os
@@ -24,14 +23,14 @@ from envbuild.errors import FetchError, StoreError
 from envbuild.progress import Progress, Quiet
 from envbuild.tools import addresses, http_errors
 from envbuild.tools.digests import Digests, check
+from envbuild.tools.files import NO_ROOM
+from envbuild.tools.network_watch import LEAST_BYTES_PER_S
 
 _CHUNK_BYTES = 1 << 20
 _CONNECT_TIMEOUT_S = 10.0
 _POOL = 8
-_LEAST_BYTES_PER_S = 256
 _SMALL_BYTES = 64 << 20
 _OK, _PARTIAL = 200, 206
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
 class _TooSlow(requests.RequestException):
@@ -268,7 +267,7 @@ class Session:
             arrived += len(chunk)
             passed_s = time.monotonic() - begun
             if passed_s >= self._silence_s:
-                if arrived < _LEAST_BYTES_PER_S * passed_s:
+                if arrived < LEAST_BYTES_PER_S * passed_s:
                     raise _TooSlow
                 begun, arrived = time.monotonic(), 0
 

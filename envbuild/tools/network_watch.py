@@ -12,11 +12,11 @@ from pathlib import Path
 
 _SHORTEST_S = 3.0
 _LOOKS = 4
-_LEAST_BYTES_PER_S = 256
+LEAST_BYTES_PER_S = 256
 _ANSWER_BYTES = 1 << 18
 
 SILENT = "no answer in time"
-SLOW = f"the answer comes too slowly (less than {_LEAST_BYTES_PER_S} bytes a second)"
+SLOW = f"the answer comes too slowly (less than {LEAST_BYTES_PER_S} bytes a second)"
 
 # linux/netlink.h, linux/sock_diag.h, linux/inet_diag.h, linux/tcp.h
 _SOCK_DIAG, _BY_FAMILY, _REQUEST_DUMP = 4, 20, 0x301
@@ -75,7 +75,7 @@ class NetworkWatch:
         ]
         if not any(arrived):
             return SILENT if self._silence else None
-        if all(arrived) and sum(arrived) < _LEAST_BYTES_PER_S * self._limit_s:
+        if all(arrived) and sum(arrived) < LEAST_BYTES_PER_S * self._limit_s:
             return SLOW
         return None
 

@@ -55,8 +55,8 @@ def abilities(folder: Path) -> Abilities:
             free_bytes=shutil.disk_usage(folder).free,
             hard_links=_can_link(program, place / "link"),
             reflinks=_can_clone(program, place / "clone"),
-            tells_case=not (place / "PROGRAM").exists(),
-            executes=_may_execute(program),
+            tells_case=tells_case(program),
+            executes=may_execute(program),
             locks=_can_lock(place / "lock"),
         )
 
@@ -85,9 +85,18 @@ def _can_clone(program: Path, to: Path) -> bool:
     return True
 
 
-def _may_execute(program: Path) -> bool:
-    """Tell by the mount's flag, and by access(2), which knows it too."""
-    return not os.statvfs(program).f_flag & os.ST_NOEXEC and os.access(program, os.X_OK)
+def may_execute(path: Path) -> bool:
+    """Tell by the mount's flag, and by access(2), which knows it too.
+
+    Args:
+        path: A program, or a folder for what would lie there.
+    """
+    return not os.statvfs(path).f_flag & os.ST_NOEXEC and os.access(path, os.X_OK)
+
+
+def tells_case(path: Path) -> bool:
+    """Tell whether a name that is there, in the other case, is another name."""
+    return not path.with_name(path.name.swapcase()).exists()
 
 
 def _can_lock(path: Path) -> bool:

@@ -17,7 +17,6 @@ from envbuild.errors import StoreError
 from envbuild.store import disk, history, present
 from envbuild.store.create import Created
 from envbuild.store.layout import Store
-from envbuild.tools import trying
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a tmpfs")
 
@@ -185,10 +184,7 @@ def test_names_that_differ_in_case_alone_where_that_is_no_difference(
 ) -> None:
     """The answer of the probe is made up: few kernels can mount a disk that folds case."""
 
-    def folded(folder: Path) -> trying.Abilities:
-        return replace(trying.abilities(folder), tells_case=False)
-
-    monkeypatch.setattr(disk, "abilities", folded)
+    monkeypatch.setattr(disk, "tells_case", lambda _: False)
     one = make_package(tmp_path / "a", "one", content={"share/Readme": File(content=b"1")})
     two = make_package(tmp_path / "b", "two", content={"share/README": File(content=b"2")})
     creator = Creator(root=tmp_path / "store")

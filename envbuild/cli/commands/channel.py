@@ -47,7 +47,7 @@ def add_python(here: Here, path: str | None, as_json: bool) -> None:  # noqa: FB
     found = host.choose("", wish(here, path, added=False))
     output.say(here, f"packing {found.path}, Python {found.version}")
     who = moved.who(here)
-    patience_s = added.PATIENCE_S if who.patience_s is None else who.patience_s
+    patience_s = who.patience(added.PATIENCE_S)
     python = added.add_python(found, here.store.channels, patience_s=patience_s)
     change = Change(what="channel add-python", environment=None, to=f"{python.path}")
     journal.note(here.store, change, who=who, now=here.now())
@@ -70,7 +70,7 @@ def add(here: Here, archives: tuple[Path, ...], as_json: bool) -> None:  # noqa:
     address stands in ENVBUILD_CHANNEL_MIRRORS (`local=http://127.0.0.1:8000`).
     """
     who = moved.who(here)
-    patience_s = local.PATIENCE_S if who.patience_s is None else who.patience_s
+    patience_s = who.patience(local.PATIENCE_S)
     taken = local.add(archives, here.store.channels, patience_s=patience_s)
     for path in taken:
         change = Change(what="channel add", environment=None, to=path.name)

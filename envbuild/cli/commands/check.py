@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import click
 
 from envbuild.cli import options, output
-from envbuild.cli.commands.facts import site_facts
 from envbuild.cli.context import Here
 from envbuild.findings import errors_of
 
@@ -38,7 +37,7 @@ def command(here: Here, names: tuple[str, ...], *, as_json: bool) -> int:
 
     code = 0
     rows: list[dict[str, object]] = []
-    facts = site_facts(here)
+    facts = here.facts
     with closing(ahead(Access())) as engine:
         for name in names:
             loaded = _loaded(here, name)

@@ -3,7 +3,6 @@
 import os.path
 import sys
 import time
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -110,7 +109,6 @@ def _create(
     import gc
 
     from envbuild.cli import moved, progress
-    from envbuild.cli.commands.facts import site_facts
     from envbuild.pipeline.ask import Ask, Pythons
     from envbuild.pipeline.create import make_generation
     from envbuild.store.create import Options
@@ -130,7 +128,7 @@ def _create(
             running=Path(sys.executable),
             search=here.environment.get("PATH", ""),
         ),
-        facts=partial(site_facts, here),
+        facts=lambda: here.facts,
         options=Options(reinstall=reinstall, compiled=compiled, switch=switch, home=here.home),
     )
     gc.disable()  # 100,000 rows without a cycle among them would be searched for one

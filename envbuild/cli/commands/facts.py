@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from difflib import get_close_matches
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -60,7 +59,7 @@ def listed(
     """List facts, all of them or those that have every WORD in their name."""
     rows = [
         row
-        for row in site_facts(here).rows()
+        for row in here.facts.rows()
         if _fits(row.name, words) and confidence in (None, row.confidence)
     ]
     if as_json:
@@ -78,7 +77,7 @@ def listed(
 @click.pass_obj
 def show(here: Here, words: tuple[str, ...], as_json: bool) -> None:  # noqa: FBT001
     """Show a fact with where it was read, when, and how sure it is."""
-    row = _found(site_facts(here), " ".join(words))
+    row = _found(here.facts, " ".join(words))
     if as_json:
         output.print_json(_json(row))
         return
@@ -88,18 +87,6 @@ def show(here: Here, words: tuple[str, ...], as_json: bool) -> None:  # noqa: FB
     lines.append(f"  read: {row.read}, confidence {row.confidence}")
     lines += [f"  from: {row.site}"] if row.site else []
     output.result("\n".join(lines))
-
-
-def site_facts(here: Here) -> "Facts":
-    """Return the facts that ship, with those of the folder that ENVBUILD_FACTS names.
-
-    Raises:
-        FactsError: A table is wrong.
-    """
-    from envbuild.compat.tables import load
-
-    told = here.told.get("ENVBUILD_FACTS")
-    return load(Path(told).expanduser() if told else None)
 
 
 def _fits(name: str, words: Sequence[str]) -> bool:

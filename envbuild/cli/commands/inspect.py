@@ -10,6 +10,7 @@ from envbuild.cli import complete, options, output
 from envbuild.cli.context import Here
 from envbuild.errors import InputError
 from envbuild.native.code import Capability, GpuCode, capability_of, verdict
+from envbuild.native.model import version_text
 
 if TYPE_CHECKING:
     from envbuild.native.model import ElfFacts, NativeFacts
@@ -88,9 +89,9 @@ def _text(facts: "NativeFacts", verdicts: Mapping[Capability, Mapping[str, str]]
         lines.append(output.table(headings, map(_row, facts.files)))
     lines += [f"{file.path}: {file.problem}" for file in facts.files if file.problem]
     if facts.glibc:
-        lines.append(f"glibc: {_version(facts.glibc)} or newer")
+        lines.append(f"glibc: {version_text(facts.glibc)} or newer")
     if facts.glibcxx:
-        lines.append(f"libstdc++: GLIBCXX_{_version(facts.glibcxx)} or newer")
+        lines.append(f"libstdc++: GLIBCXX_{version_text(facts.glibcxx)} or newer")
     for (major, minor), answers in verdicts.items():
         if not answers:
             lines.append(f"{major}.{minor}: no GPU code in any of it")
@@ -105,7 +106,7 @@ def _row(file: "ElfFacts") -> tuple[str, ...]:
         file.kind,
         _codes(file.codes) or "-",
         ", ".join(file.compilers) or "unknown",
-        "musl" if file.libc == "musl" else _version(file.glibc) or "-",
+        "musl" if file.libc == "musl" else version_text(file.glibc) or "-",
         " ".join(file.needed) or "-",
     )
 
@@ -115,17 +116,9 @@ def _codes(codes: Iterable[GpuCode]) -> str:
     return " ".join(map(str, ordered))
 
 
-def _version(version: tuple[int, ...] | None) -> str:
-    from envbuild.native.model import version_text
-
-    return version_text(version) or ""
-
-
 def _json(
     facts: "NativeFacts", verdicts: Mapping[Capability, Mapping[str, str]]
 ) -> dict[str, object]:
-    from envbuild.native.model import version_text
-
     return {
         "name": facts.name,
         "glibc": version_text(facts.glibc),

@@ -219,7 +219,6 @@ def _check(here: Here, loaded: "LoadedRecipe", wish: Wish, engine: "Runner") -> 
 
 def _lock(here: Here, loaded: "LoadedRecipe", wish: Wish, engine: "Runner") -> Row:
     """Solve the recipe and write its lock if it differs."""
-    from envbuild.cli.commands.facts import site_facts
     from envbuild.lock.model import CONDA_FILE
     from envbuild.pipeline import lock
     from envbuild.solve.solution import Upgrade
@@ -233,7 +232,7 @@ def _lock(here: Here, loaded: "LoadedRecipe", wish: Wish, engine: "Runner") -> R
                 old=old,
                 upgrade=upgrade,
                 exclude_newer=wish.exclude_newer,
-                facts=site_facts(here),
+                facts=here.facts,
             ),
             access=here.access,
             store=here.store,

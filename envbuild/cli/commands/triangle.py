@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import click
 
 from envbuild.cli import options, output
-from envbuild.cli.commands.facts import site_facts
 from envbuild.cli.context import Here
 from envbuild.errors import UsageProblem
 from envbuild.target import PLATFORMS, Platform
@@ -78,7 +77,7 @@ def listed(here: Here, /, as_json: bool, **told: Any) -> None:  # noqa: ANN401, 
     """List the builds that work, best first; exit code 1 where there is none."""
     from envbuild.compat.triangle import works
 
-    facts = site_facts(here)
+    facts = here.facts
     found = works(facts, _wanted(facts, **told))
     if as_json:
         output.print_json({"sets": [_json(each) for each in found]})
@@ -105,7 +104,7 @@ def why(here: Here, /, as_json: bool, **told: Any) -> None:  # noqa: ANN401, FBT
     """Say whether a full or partial set works, or every reason against it; exit code 0 or 1."""
     from envbuild.compat import triangle
 
-    facts = site_facts(here)
+    facts = here.facts
     wanted = _wanted(facts, **told)
     found = triangle.works(facts, wanted)
     meant = [each for each in triangle.judged(facts, wanted) if _is_asked(each)]

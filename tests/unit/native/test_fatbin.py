@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from envbuild.native.code import GpuCode, capability_of, verdict
+from envbuild.native.code import GpuCode, capability_of, code_of, verdict
 from envbuild.native.fatbin import BrokenFatbin, Entry, entries
 
 PTX, SASS = 1, 2
@@ -87,16 +87,7 @@ def test_what_is_no_fat_binary_is_said_to_be_none(data: bytes) -> None:
 
 
 def codes(*names: str) -> frozenset[GpuCode]:
-    found = []
-    for name in names:
-        kind, _, number = name.partition("_")
-        plain = number.rstrip("af")
-        suffix = number.removeprefix(plain)
-        assert suffix in ("", "a", "f")
-        found.append(
-            GpuCode(number=int(plain), suffix=suffix, kind="sass" if kind == "sm" else "ptx")  # type: ignore[arg-type]
-        )
-    return frozenset(found)
+    return frozenset(map(code_of, names))
 
 
 @pytest.mark.parametrize(
