@@ -1,23 +1,23 @@
 """`Reading`: what a sensor or a file said, or why it said nothing.
 
 Nothing read is never a zero: who acts on a temperature has to act otherwise when there is none.
+In JSON a reading is `{"reading": "value", "value": 41}` or `{"reading": "unsupported", "why": …}`.
 """
 
-from dataclasses import dataclass
-from typing import Generic, TypeAlias, TypeVar
+from typing import Final, Generic, TypeAlias, TypeVar
+
+from msgspec import Struct
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Value(Generic[T]):
+class Value(Struct, Generic[T], frozen=True, tag_field="reading", tag="value"):
     """What was read."""
 
     value: T
 
 
-@dataclass(frozen=True, slots=True)
-class Unsupported:
+class Unsupported(Struct, frozen=True, tag_field="reading", tag="unsupported"):
     """This card, driver or kernel does not have it.
 
     Attributes:
@@ -27,8 +27,7 @@ class Unsupported:
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class NoPermission:
+class NoPermission(Struct, frozen=True, tag_field="reading", tag="no-permission"):
     """It is there, and this user may not read it.
 
     Attributes:
@@ -38,8 +37,7 @@ class NoPermission:
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Lost:
+class Lost(Struct, frozen=True, tag_field="reading", tag="lost"):
     """The card no longer answers on its bus.
 
     Attributes:
@@ -49,8 +47,7 @@ class Lost:
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class NoAnswer:
+class NoAnswer(Struct, frozen=True, tag_field="reading", tag="no-answer"):
     """It did not answer in time, or what it answered cannot be true.
 
     Attributes:
@@ -62,3 +59,4 @@ class NoAnswer:
 
 Silence: TypeAlias = Unsupported | NoPermission | Lost | NoAnswer
 Reading: TypeAlias = Value[T] | Silence
+NOT_ASKED: Final = NoAnswer("not asked")
