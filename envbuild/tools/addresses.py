@@ -3,7 +3,7 @@
 import base64
 import json
 import netrc
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -56,6 +56,17 @@ def split_login(url: str) -> tuple[str, Login | None]:
 def without_login(url: str) -> str:
     """Return an address without its login, fit for messages and files."""
     return split_login(url)[0]
+
+
+def with_login(url: str, known: Iterable[str]) -> str:
+    """Return an address with the login of one of the known addresses on its host, if one has it."""
+    parts = urlsplit(url)
+    for each in known:
+        netloc = urlsplit(each).netloc
+        login, _, host = netloc.rpartition("@")
+        if login and (urlsplit(each).scheme, host) == (parts.scheme, parts.netloc):
+            return urlunsplit(parts._replace(netloc=netloc))
+    return url
 
 
 def join(base: str, path: str) -> str:

@@ -21,15 +21,15 @@ from urllib3.util import Retry
 from envbuild.access import Access
 from envbuild.errors import FetchError, StoreError
 from envbuild.progress import Progress, Quiet
-from envbuild.tools import addresses, http_errors
+from envbuild.tools import addresses, http_errors, http_parts
 from envbuild.tools.digests import Digests, check
 from envbuild.tools.files import NO_ROOM
 from envbuild.tools.network_watch import LEAST_BYTES_PER_S
+from envbuild.tools.parts import Part
 
 _CHUNK_BYTES = 1 << 20
 _CONNECT_TIMEOUT_S = 10.0
 _POOL = 8
-_SMALL_BYTES = 64 << 20
 _OK, _PARTIAL = 200, 206
 
 
@@ -146,21 +146,22 @@ class Session:
             raise FetchError(message)
         return int(length)
 
-    def get_range(self, url: str, start: int, stop: int | None = None) -> bytes:
-        """Return the bytes from `start` to before `stop`; a negative start counts from the end.
+    def get_part(self, url: str, start: int, stop: int) -> Part:
+        """Return the bytes from `start` to before `stop`, or the whole of a small file.
 
         Raises:
-            FetchError: It cannot be had, or the server sends only whole files, of more than 64 MiB.
+            FetchError: It cannot be had, other bytes came than were asked for, or the server sends
+                only whole files and this one has more than 64 MiB.
         """
-        last = "" if stop is None else str(stop - 1)
-        wanted = f"bytes={start}-{last}" if start >= 0 else f"bytes={start}"
-        with self._open(url, {"Range": wanted}) as response:
-            if response.status_code == _PARTIAL:
-                return self._read(url, response)
-            if _length(response) is None or (_length(response) or 0) > _SMALL_BYTES:
-                message = f"{addresses.without_login(url)}: the server sends no parts of files"
-                raise FetchError(message)
-            return self._read(url, response)[start:stop]
+        for attempt in range(self._access.retries + 1):
+            with self._open(url, {"Range": f"bytes={start}-{stop - 1}"}) as response:
+                try:
+                    return http_parts.received(url, response, start, stop, self._chunks(response))
+                except (requests.RequestException, HTTPError) as error:
+                    if attempt == self._access.retries:
+                        raise http_errors.unreachable(url, error) from error
+            self._waker.wait(self._backoff_s * 2**attempt)
+        raise AssertionError
 
     def download(
         self,

@@ -5,6 +5,7 @@ import contextlib
 import re
 import ssl
 import threading
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -117,8 +118,13 @@ def _handler(state: ChannelServer) -> type[BaseHTTPRequestHandler]:  # noqa: C90
                 start = int(first) if first else max(0, len(content) - int(last))
                 end = min(int(last), len(content) - 1) if first and last else len(content) - 1
                 status, part = 206, content[start : end + 1]
-                extra = {"Content-Range": f"bytes {start}-{end}/{len(content)}"}
+                told = "bytes {start}-{end}/{total}"
+                if fault is not None and fault.content_range is not None:
+                    told, part = fault.content_range, content
+                right = told.format(start=start, end=end, total=len(content))
+                extra = {"Content-Range": right} if right else {}
             headers = {**extra, "Content-Type": content_type(part), "Accept-Ranges": "bytes"}
+            headers["ETag"] = f'"{zlib.crc32(content)}"'
             send(self, status, part, headers, fault)
 
     return Handler

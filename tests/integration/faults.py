@@ -30,6 +30,8 @@ class Fault:
         reset: Reset the connection instead of answering, after the headers, or in the body.
         cut: Close after so many bytes of the body, with the whole length announced.
         chunked_cut: Close after so many bytes of a body sent in chunks.
+        content_range: Answer a request for a part with the whole file under this Content-Range, in
+            which `{start}`, `{end}` and `{total}` are the right numbers.
         times: How often the fault shows before the file is served; None is always.
     """
 
@@ -43,6 +45,7 @@ class Fault:
     reset: Literal["start", "headers", "body"] | None = None
     cut: int | None = None
     chunked_cut: int | None = None
+    content_range: str | None = None
     times: int | None = None
 
 

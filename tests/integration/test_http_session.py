@@ -147,17 +147,18 @@ def test_nobody_there(tmp_path: Path) -> None:
         session().get_text("http://nowhere.invalid/")
 
 
-def test_text_json_ranges_and_sizes(server: ChannelServer) -> None:
+def test_text_json_parts_and_sizes(server: ChannelServer) -> None:
     asks = session()
     assert json.loads(asks.get_text(f"{server.url}/index.json")) == {"a": [1]}
     url = f"{server.url}/file.conda"
     assert asks.get_size(url) == len(DATA)
-    assert asks.get_range(url, 100, 200) == DATA[100:200]
-    assert asks.get_range(url, -50) == DATA[-50:]
-    assert asks.get_range(url, len(DATA) - 5) == DATA[-5:]
+    part = asks.get_part(url, 100, 200)
+    assert (part.data, part.start, part.total) == (DATA[100:200], 100, len(DATA))
+    end = len(DATA)
+    assert asks.get_part(url, end - 5, end + 5).data == DATA[-5:]
     server.ranges = False
-    assert asks.get_range(url, 100, 200) == DATA[100:200]
-    assert asks.get_range(url, -50) == DATA[-50:]
+    part = asks.get_part(url, 100, 200)
+    assert (part.data, part.start, part.total) == (DATA, 0, end)
 
 
 def test_what_is_no_json_is_said(server: ChannelServer) -> None:
