@@ -327,6 +327,30 @@ class Claim(Row):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Xid(Row):
+    """A number that the driver writes into the kernel's log.
+
+    Attributes:
+        number: The number.
+        title: What NVIDIA's catalog calls it.
+        what: What it says, in plain words.
+        action: The catalog's immediate action, in its own word (`RESET_GPU`).
+        cure: What to do, in plain words.
+    """
+
+    number: int
+    title: str
+    what: str
+    action: str
+    cure: str
+
+    @property
+    def name(self) -> str:
+        """`xid 79`."""
+        return f"xid {self.number}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Facts:
     """All tables."""
 
@@ -339,6 +363,7 @@ class Facts:
     builds: tuple[FrameworkBuild, ...] = ()
     known_bad: tuple[KnownBad, ...] = ()
     claims: tuple[Claim, ...] = ()
+    xids: tuple[Xid, ...] = ()
 
     def rows(self) -> Iterator[Row]:
         """Yield the rows of all tables."""

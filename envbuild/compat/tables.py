@@ -6,7 +6,7 @@ rows come after ours; one of the same name takes our row's place.
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from envbuild.compat.model import (
     Nvcc,
     Row,
     Toolkit,
+    Xid,
 )
 from envbuild.errors import FactsError
 
@@ -59,14 +60,16 @@ _FILES: Mapping[str, Sequence[_Table]] = {
     "jax": (_table("build", FrameworkBuild, "builds", framework="jax"),),
     "known_bad": (_table("bad", KnownBad, "known_bad"),),
     "claims": (_table("claim", Claim, "claims"),),
+    "xids": (_table("xid", Xid, "xids"),),
 }
 
 
-def load(site: Path | None = None) -> Facts:
+def load(site: Path | None = None, *, only: Collection[str] = ()) -> Facts:
     """Return the facts that ship, with a site's own.
 
     Args:
         site: Folder of the site's files, named as ours are; None for none.
+        only: Names of the files that are read; empty for all.
 
     Raises:
         FactsError: A file cannot be read, or a row is not what its table has; or the tables
@@ -78,6 +81,8 @@ def load(site: Path | None = None) -> Facts:
     found: dict[str, dict[str, Any]] = {}
     for folder, origin in folders:
         for path in _paths(folder):
+            if only and path.stem not in only:
+                continue
             for attribute, row in _rows(path, origin):
                 found.setdefault(attribute, {})[row.name] = row
     tables: dict[str, Any] = {name: tuple(rows.values()) for name, rows in found.items()}

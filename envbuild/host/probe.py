@@ -1,0 +1,76 @@
+"""`probe`: everything that a host says of itself, read once; nothing is changed."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from envbuild.host import driver, kernel_log, loader, pci, system
+from envbuild.host.machine import Host, Machine
+from envbuild.host.model import Nvml
+from envbuild.host.tree import Tree, known
+
+_VARIABLES = (
+    "CUDA_VISIBLE_DEVICES",
+    "NVIDIA_VISIBLE_DEVICES",
+    "CUDA_DEVICE_ORDER",
+    "LD_LIBRARY_PATH",
+    "LD_PRELOAD",
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Where:
+    """Where a host's files are.
+
+    Attributes:
+        root: The root with `/proc`, `/sys`, `/dev` and `/etc`.
+        driver_root: The root of the driver's own files, where a container has them; None for the
+            same.
+        store: The store, whose disk is looked at.
+        variables: The environment of this process.
+        may: Says whether this user may open a file.
+    """
+
+    root: Path = Path("/")
+    driver_root: Path | None = None
+    store: Path = Path("/")
+    variables: Mapping[str, str] = field(default_factory=dict)
+    may: Callable[[Path, int], bool] = os.access
+
+
+def probe(where: Where, *, nvml: Nvml, name: str, taken: str) -> Host:
+    """Return what a host says of itself.
+
+    Args:
+        where: Where its files are.
+        nvml: What NVML says.
+        name: The machine's name.
+        taken: This instant (RFC 3339, UTC).
+    """
+    tree, driver_tree = Tree(where.root), Tree(where.driver_root or where.root)
+    cpu = system.cpu(tree)
+    machine = known(cpu.architecture) or "x86_64"
+    return Host(
+        name=name,
+        taken=taken,
+        root=os.geteuid() == 0,
+        driver_root=str(where.driver_root or where.root),
+        nvml=nvml,
+        machine=Machine(
+            driver=driver.read(tree, driver_tree, machine=machine),
+            nodes=driver.nodes(tree, where.may),
+            pci=pci.read(tree),
+            log=kernel_log.read(tree),
+            daemons=system.daemons(tree, driver_tree),
+            system=system.system(tree, machine=machine),
+            cpu=cpu,
+            memory=system.memory(tree),
+            disk=system.disk(where.store),
+            loader=loader.read(tree, where.variables, machine=machine),
+            variables={
+                name: where.variables[name] for name in _VARIABLES if where.variables.get(name)
+            },
+            modprobe=driver.modprobe(driver_tree),
+        ),
+    )
