@@ -1,6 +1,7 @@
 """`envbuild triangle`: which builds go with a card, a driver, CUDA, cuDNN and a Python, and why."""
 
 import re
+import shlex
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -22,6 +23,7 @@ _FRAMEWORK = re.compile(r"(?P<name>[a-z]+)\s*(?P<rest>.*)", re.IGNORECASE)
 _VERSION = re.compile(r"\d+(?:\.\d+)*")
 _ALIASES = {"torch": "pytorch"}
 _SHOWN = 3
+_PLATFORM: Platform = "linux-64"
 
 
 def _set_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -30,7 +32,7 @@ def _set_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--platform",
             type=click.Choice(PLATFORMS),
-            default="linux-64",
+            default=_PLATFORM,
             show_default=True,
             help="The hosts' platform.",
         ),
@@ -86,7 +88,7 @@ def listed(here: Here, /, as_json: bool, **told: Any) -> None:  # noqa: ANN401, 
         output.result(output.table(headings, map(_row, found)))
     else:
         output.say(here, "no build works with all of this")
-        output.next_step(here, "envbuild triangle why …")
+        output.next_step(here, f"envbuild triangle why {_typed(**told)}")
     if not found:
         click.get_current_context().exit(1)
 
@@ -125,6 +127,15 @@ def why(here: Here, /, as_json: bool, **told: Any) -> None:  # noqa: ANN401, FBT
         output.result("\n".join(_against(meant, near, first)))
     if not found:
         click.get_current_context().exit(1)
+
+
+def _typed(*, gpus: Sequence[str], platform: Platform, **options: str | None) -> str:
+    """Return the options of a set as they are typed."""
+    words = [word for gpu in gpus for word in ("--gpu", gpu)]
+    for name, value in options.items():
+        words += [f"--{name}", value] if value is not None else []
+    words += ["--platform", platform] if platform != _PLATFORM else []
+    return shlex.join(words)
 
 
 def _is_asked(each: "Judged") -> bool:

@@ -1,6 +1,7 @@
 """`envbuild triangle` as it is typed."""
 
 import json
+import shlex
 
 import pytest
 
@@ -16,6 +17,17 @@ def test_listing(capsys: pytest.CaptureFixture[str]) -> None:
     ]
     assert main(["triangle", "list", "--gpu", "b200", "--framework", "torch 2.4.0"]) == 1
     assert capsys.readouterr().out == ""
+
+
+def test_what_is_next_can_be_pasted(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--gpu", "b200", "--gpu", "9.0", "--framework", "torch 2.4.0", "--driver", "570"]
+    assert main(["triangle", "list", *words, "--platform", "linux-aarch64"]) == 1
+    _, following = capsys.readouterr().err.splitlines()
+    typed = shlex.split(following)
+    asked = typed[typed.index("triangle") :]
+    assert asked == ["triangle", "why", *words, "--platform", "linux-aarch64"]
+    assert main(asked) == 1
+    assert capsys.readouterr().out.startswith("does not work:\n")
 
 
 def test_why_not(capsys: pytest.CaptureFixture[str]) -> None:
