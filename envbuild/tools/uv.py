@@ -145,7 +145,7 @@ def compile_lock(question: Question, engine: Engine) -> Answer:
         if done.status:
             problem = failure(done, question.sources)
             if isinstance(problem, NoSolution):
-                index_pages.refuse_pages(done.stderr, question.sources, engine.access)
+                index_pages.refuse(done.stderr, question.names, question.sources, engine.access)
             if files := undated_files(done.stderr):
                 raise Undated(files, details=problem.details)
             raise problem
@@ -295,12 +295,18 @@ def _install(
             message = f"the lock takes packages from index {index}, which the recipe does not have"
             raise FetchError(message, hint="lock the recipe again")
         with scratch() as (folder, _):
-            (folder / "requirements.txt").write_text(requirements_text(group), encoding="utf-8")
-            _install_from(source, folder, words, engine)
+            _install_from(source, list(group), folder, words, engine)
 
 
-def _install_from(source: Source, folder: Path, words: Sequence[str], engine: Engine) -> None:
-    """Install `requirements.txt` of a folder from one index: from the cache, else online."""
+def _install_from(
+    source: Source,
+    packages: Sequence[PipPackage],
+    folder: Path,
+    words: Sequence[str],
+    engine: Engine,
+) -> None:
+    """Install packages from one index: from the cache, else online."""
+    (folder / "requirements.txt").write_text(requirements_text(packages), encoding="utf-8")
     alone = [Source(name=None, url=source.url)]
     options = ["--no-deps", "--require-hashes", "--only-binary", ":all:", *words]
     options += ["--requirements", "requirements.txt"]
@@ -310,9 +316,14 @@ def _install_from(source: Source, folder: Path, words: Sequence[str], engine: En
     if done.status and not engine.access.offline:
         done = engine(argv, folder)
     if done.status:
-        problem = failure(done, [Source(name=source.name, url=source.url)])
+        asked = [Source(name=source.name, url=source.url)]
+        problem = failure(done, asked)
         if isinstance(problem, NoSolution):
+            names = [package.name for package in packages]
+            index_pages.refuse(done.stderr, names, asked, engine.access)
             message = f"{source.label} lacks a wheel that is locked"
+            if lacking := index_pages.lacking(done.stderr):
+                message += f" ({', '.join(lacking)})"
             hint = "see whether that mirror is complete, or lock again"
             problem = FetchError(message, hint=hint, details=problem.details)
         raise problem

@@ -78,6 +78,14 @@ class Question:
     not_emitted: Sequence[str] = ()
     pins: Sequence[PipPackage] = ()
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Normalized names of what is asked for."""
+        from packaging.requirements import Requirement
+        from packaging.utils import canonicalize_name
+
+        return tuple(canonicalize_name(Requirement(line).name) for line in self.requirements)
+
 
 def index_address(name: str, url: str, access: Access) -> str:
     """Return an index's address, with the login that uv's variables give for its name.

@@ -217,7 +217,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _project(self, index: Index, project: str, fault: Fault | None) -> None:
         wheels = index.shown(project)
-        if not wheels:
+        if not project:
+            projects = [{"name": name} for name in sorted({one.project for one in index.wheels})]
+            page = json.dumps({"meta": {"api-version": "1.1"}, "projects": projects}).encode()
+            self._send(200, page, kind=JSON, fault=fault)
+        elif not wheels:
             self._send(404)
         elif index.only_html or JSON not in self.headers.get("Accept", ""):
             self._send(200, _html(index, wheels).encode(), kind="text/html", fault=fault)

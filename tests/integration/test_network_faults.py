@@ -1,5 +1,6 @@
 """Every fault of a network, against every engine: one line, nothing changed, and no trace left."""
 
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -37,10 +38,15 @@ CONTENT = {
     "half of an index": Fault(body=b'{"packages": {"a-1-0.tar.bz2": {"name": "a"'),
     "empty": Fault(body=b""),
 }
-HALF_PAGE = Fault(
-    body=b'{"meta": {"api-version": "1.1"}, "name": "le',
-    kind="application/vnd.pypi.simple.v1+json",
-)
+PAGES = {
+    **TRANSPORT,
+    "not an index": CONTENT["not an index"],
+    "empty": CONTENT["empty"],
+    "half of an index": Fault(
+        body=b'{"meta": {"api-version": "1.1"}, "name": "le',
+        kind="application/vnd.pypi.simple.v1+json",
+    ),
+}
 LEAF = "leaf-1-py3-none-any.whl"
 ALPHA = "/linux-64/alpha-1.0-0.conda"
 
@@ -96,10 +102,32 @@ def test_a_channel_while_locking(net: Network, name: str) -> None:
     lock_survives(net, lambda: break_channel(net, fault, *paths))
 
 
-@pytest.mark.parametrize("name", [*TRANSPORT, "half of an index"])
+@pytest.mark.parametrize("name", PAGES)
 def test_an_index_while_locking(net: Network, name: str) -> None:
-    fault = TRANSPORT.get(name, HALF_PAGE)
-    lock_survives(net, lambda: break_index(net, fault, "/main/simple/leaf/"))
+    lock_survives(net, lambda: break_index(net, PAGES[name], "/main/simple/leaf/"))
+
+
+def test_an_index_that_is_not_at_its_address_while_locking(net: Network) -> None:
+    for recipe in (BOTH, WHEELS):
+        net.write(recipe)
+        told = net.refused("lock", "net", variables={"UV_DEFAULT_INDEX": net.index.url("gone")})
+        assert told.startswith("error: the default index is not at its address")
+        assert net.lock_files == {}
+    own = f"{{name: own, url: '{net.index.url('gone')}', packages: [app]}}"
+    net.write(f"{WHEELS}indexes: [{own}]\n")
+    assert "index own is not at its address" in net.refused("lock", "net")
+
+
+@pytest.mark.parametrize("root", [200, 404])
+def test_a_package_that_an_index_does_not_have(net: Network, root: int) -> None:
+    """Whether or not the index lists its projects (PEP 503 wants it, not all do)."""
+    if root == 404:
+        break_index(net, Fault(status=404), "/main/simple/")
+    net.write(WHEELS.replace("[app]", "[app, ap-p]"))
+    done = net.run("lock", "net")
+    assert done.returncode == 4, done.stderr
+    assert "ap-p was not found" in done.stderr
+    assert "hint: see whether the name is right, and whether its index" in done.stderr
 
 
 def create_survives(net: Network, recipe: str, spoil: Callable[[], None]) -> None:
@@ -133,6 +161,32 @@ def test_a_channel_while_creating(net: Network, name: str) -> None:
 def test_an_index_while_creating(net: Network, name: str) -> None:
     fault = (TRANSPORT | CONTENT)[name]
     create_survives(net, WHEELS, lambda: break_index(net, fault, f"/main/files/{LEAF}"))
+
+
+def without_uvs_cache(net: Network) -> None:
+    shutil.rmtree(net.root / "store/cache/uv")
+
+
+@pytest.mark.parametrize("name", [*PAGES, "404"])
+def test_an_index_s_pages_while_creating(net: Network, name: str) -> None:
+    fault = (PAGES | CONTENT)[name]
+
+    def spoil() -> None:
+        without_uvs_cache(net)
+        break_index(net, fault, "/main/simple/leaf/")
+
+    create_survives(net, WHEELS, spoil)
+
+
+def test_an_index_that_is_not_at_its_address_while_creating(net: Network) -> None:
+    net.write(WHEELS)
+    net.good("lock", "net")
+    without_uvs_cache(net)
+    gone = {"UV_DEFAULT_INDEX": net.index.url("gone")}
+    told = net.refused("create", "net", "--locked", variables=gone)
+    assert told.startswith("error: the default index is not at its address")
+    assert not list(net.place.glob("generations/*"))
+    net.good("create", "net")
 
 
 @pytest.mark.parametrize("name", ["500", "503", "reset in the body", "cut short", "never answers"])
