@@ -241,10 +241,11 @@ class FrameworkBuild(Row):
         pythons: Versions of Python that it has wheels for (`3.13t` is free-threaded).
         requires_python: Its Requires-Python.
         codes: Targets that it was told to make; empty where unknown.
-        all_codes: Every target found in its files; empty where they were not all read.
+        all_codes: Every target found in the library of its kernels; empty where the whole of it was
+            not read.
         compiler: The compiler that its libraries name, or None.
         cxx11_abi: Whether it has the newer ABI of libstdc++, or None where unknown.
-        glibc: The oldest glibc that its libraries run on, or None.
+        glibc: The oldest glibc that its wheel's tag admits and its libraries run on, or None.
         wheel: File name of the wheel that was read, or None.
         sha256: Its digest, or None.
     """

@@ -255,6 +255,26 @@ def prefetch(
     _install(packages, [*words, "--link-mode", "hardlink"], engine, sources)
 
 
+def default_index(engine: Engine) -> str:
+    """Return the address of the index that uv asks where nobody named another.
+
+    Raises:
+        ToolFailed: uv does not say.
+        ToolMissing: uv is not installed.
+    """
+    with scratch() as (folder, _):
+        (folder / "nothing.txt").touch()
+        argv = [*_command("compile", folder, [Source(name=None, url=None)], engine)]
+        argv += ["nothing.txt", "--python", f"{engine.python}", "--no-header", "--emit-index-url"]
+        done = engine(argv, folder)
+    for line in done.stdout.splitlines():
+        option, _, url = line.partition(" ")
+        if option == "--index-url" and url:
+            return url
+    message = "uv did not say which index it asks"
+    raise ToolFailed(message, argv=done.argv, status=done.status)
+
+
 def unpacked(cache: Path) -> Path:
     """Return the folder of a cache in which uv puts each wheel, unpacked, in one step."""
     return cache / "archive-v0"

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from envbuild.cli import options, output
+from envbuild.cli import options, output, progress
 from envbuild.cli.context import Here
-from envbuild.errors import FactsError
+from envbuild.errors import FactsError, UsageProblem
 
 if TYPE_CHECKING:
+    from envbuild.compat.derive.builds import Derived
+    from envbuild.compat.derive.index import Index
+    from envbuild.compat.derive.verify import Verified
     from envbuild.compat.model import Facts, Row
 
 _COMMON = ("sources", "read", "confidence", "note", "site")
@@ -24,11 +27,13 @@ _WIDTH = 76
     examples="""
     envbuild facts list pytorch 2.4.0
     envbuild facts show "gpu h100"
+    envbuild facts verify pytorch 2.9.1 --libraries
+    envbuild facts derive pytorch==2.9.1
     ENVBUILD_FACTS=./facts envbuild facts list driver
     """,
 )
 def command() -> None:
-    """Show what is known of drivers, CUDA, cards and frameworks, with sources.
+    """Show what is known of drivers, CUDA, cards and frameworks, with sources; read it anew.
 
     A site's own rows stand in the folder that ENVBUILD_FACTS names, in files named as ours.
     """
@@ -89,6 +94,182 @@ def show(here: Here, words: tuple[str, ...], as_json: bool) -> None:  # noqa: FB
     output.result("\n".join(lines))
 
 
+@command.command(
+    "verify",
+    examples="""
+    envbuild facts verify
+    envbuild facts verify pytorch 2.9.1 --libraries
+    envbuild facts verify jax --json
+    """,
+)
+@click.argument("words", metavar="[WORD]…", nargs=-1)
+@click.option(
+    "--libraries",
+    is_flag=True,
+    help="Also read the libraries in the wheels, in parts: GPU code, compiler, ABI, glibc; about "
+    "10 MB and a few seconds a build. Without it METADATA and file names are read.",
+)
+@options.offline_option
+@options.json_option
+@click.pass_obj
+def verify(here: Here, words: tuple[str, ...], *, libraries: bool, as_json: bool) -> int:
+    """Read facts anew from PyPI and show where they differ: all, or those with every WORD.
+
+    Builds of PyTorch and JAX that PyPI has are read from METADATA and files of their wheels.
+    Everything else is from documents, which are named. Exit code 1 if a row differs.
+    """
+    from envbuild.compat.derive.verify import verify
+
+    rows = [row for row in here.facts.rows() if _fits(row.name, words)]
+    if not rows:
+        message = f"no fact has {' and '.join(map(repr, words))} in its name"
+        raise FactsError(message, source=" ".join(words), hint="see: envbuild facts list")
+    with progress.shown(here) as shown:
+        found = verify(rows, lambda: _index(here), read_libraries=libraries, told=shown.step)
+    if as_json:
+        output.print_json(_verified_json(found))
+    else:
+        output.result(_verified_text(found, quiet=here.quiet))
+    return 1 if any(one.verdict == "differs" for one in found) else 0
+
+
+@command.command(
+    "derive",
+    examples="""
+    envbuild facts derive pytorch==2.9.1
+    envbuild facts derive jax==0.9.0 > facts/jax.toml
+    envbuild facts derive pytorch==2.9.0 pytorch==2.9.1 --json
+    """,
+)
+@click.argument("releases", metavar="FRAMEWORK==VERSION…", nargs=-1, required=True)
+@options.offline_option
+@options.json_option
+@click.pass_obj
+def derive(here: Here, releases: tuple[str, ...], *, as_json: bool) -> None:
+    """Print the rows of a release of PyTorch or JAX, read from its wheels on PyPI.
+
+    Of each wheel a few parts are fetched, about 10 MB. What is printed is a whole file of facts:
+    it can be used as it is, in the folder that ENVBUILD_FACTS names, or pasted into another.
+    """
+    from envbuild.compat.derive.rows import columns, toml
+
+    wanted = [_release(text) for text in releases]
+    if len({framework for framework, _ in wanted}) > 1:
+        message = "a file of facts holds the builds of one framework"
+        raise UsageProblem(message, hint="call it once for each")
+    with progress.shown(here) as shown:
+        index = _index(here)
+        rows: list[Derived] = []
+        for framework, version in wanted:
+            shown.step(f"reading {framework} {version}")
+            rows += _derived(index, framework, version)
+    day = here.now().date().isoformat()
+    if as_json:
+        output.print_json({"builds": [{**columns(row, day), **_read(row)} for row in rows]})
+    else:
+        output.result(toml(rows, day=day).rstrip())
+
+
+def _index(here: Here) -> "Index":
+    from envbuild.compat.derive import index
+
+    return index.default(here.access)
+
+
+def _release(text: str) -> tuple[str, str]:
+    """Return framework and version of `pytorch==2.9.1`.
+
+    Raises:
+        UsageProblem: It is not that.
+    """
+    from packaging.version import InvalidVersion, Version
+
+    from envbuild.compat.derive.builds import PROJECTS
+
+    framework, _, version = (part.strip() for part in text.partition("=="))
+    if framework not in PROJECTS:
+        near = (
+            "pytorch"
+            if framework == "torch"
+            else next(iter(get_close_matches(framework, PROJECTS)), "")
+        )
+        hint = f"did you mean {near}?" if near else f"the frameworks are {', '.join(PROJECTS)}"
+        message = f"{text!r} is not FRAMEWORK==VERSION of a framework that is known"
+        raise UsageProblem(message, hint=hint)
+    try:
+        return framework, f"{Version(version)}"
+    except InvalidVersion as error:
+        message = f"{text!r} is not FRAMEWORK==VERSION"
+        raise UsageProblem(message, hint=f"write {framework}==2.9.1") from error
+
+
+def _derived(index: "Index", framework: str, version: str) -> "tuple[Derived, ...]":
+    """Return the rows of a release.
+
+    Raises:
+        FactsError: The index has no such release, or no build of it that could be read.
+    """
+    from packaging.version import Version
+
+    from envbuild.compat.derive.builds import PROJECTS
+    from envbuild.compat.derive.builds import derive as read
+
+    if rows := read(index, framework, version, read_libraries=True):
+        return rows
+    known = index.versions(PROJECTS[framework])
+    if Version(version) in known:
+        message = f"PyPI has no build for CUDA on Linux of {framework} {version}"
+        raise FactsError(message, source=version)
+    near = get_close_matches(version, [f"{one}" for one in sorted(known, reverse=True)], n=1)
+    hint = f"the nearest is {near[0]}, the newest {max(known)}" if near else None
+    message = f"PyPI has no {framework} {version}"
+    raise FactsError(message, source=version, hint=hint)
+
+
+def _read(row: "Derived") -> dict[str, object]:
+    return {"fetched_bytes": row.fetched_bytes, "sources": [*row.sources.values()]}
+
+
+def _verified_text(found: "Sequence[Verified]", *, quiet: bool) -> str:
+    """Return what differs, then what comes from documents, then the counts."""
+    lines = [
+        f"{one.row.name}: {each.column}: "
+        f"the table has {_text(each.table)}, found {_text(each.found)}"
+        for one in found
+        for each in one.differences
+    ]
+    documents: dict[tuple[str, ...], list[str]] = {}
+    for one in found:
+        if one.documented:
+            what = "" if one.verdict == "not derivable" else f" ({', '.join(one.documented)})"
+            documents.setdefault(one.row.sources, []).append(one.row.name + what)
+    if documents and not quiet:
+        lines.append("not read, from documents:")
+        for sources, names in documents.items():
+            lines += [f"  {'; '.join(sources)}", *(f"    {name}" for name in names)]
+    verdicts = [one.verdict for one in found]
+    able = len(verdicts) - verdicts.count("not derivable")
+    told = f"{verdicts.count('same')} of {able} rows that PyPI has files for are as they were read"
+    lines.append(f"{told}; {verdicts.count('not derivable')} come from documents")
+    return "\n".join(lines)
+
+
+def _verified_json(found: "Sequence[Verified]") -> dict[str, object]:
+    return {
+        "facts": [
+            {
+                "name": one.row.name,
+                "verdict": one.verdict,
+                "differences": [asdict(each) for each in one.differences],
+                "checked": list(one.checked),
+                "documented": list(one.documented),
+                "sources": list(one.row.sources),
+            }
+            for one in found
+        ]
+    }
+
+
 def _fits(name: str, words: Sequence[str]) -> bool:
     return all(word.lower() in name.lower() for word in words)
 
@@ -134,6 +315,8 @@ def _summary(row: "Row") -> str:
 
 
 def _text(value: object) -> str:
+    if value is None or value == ():
+        return "nothing"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, Mapping):

@@ -11,7 +11,8 @@ from envbuild.cli.main import main
 def test_listing_by_words(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["facts", "list", "pytorch", "2.4.0"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[2] for line in lines[1:]] == ["pypi", "cu118", "cu121", "cu124"]
+    named = [line.split("  ")[0].removeprefix("pytorch 2.4.0 ") for line in lines[1:]]
+    assert named == ["pypi", "pypi linux-aarch64", "cu118", "cu121", "cu124"]
     assert main(["facts", "list", "--json", "--confidence", "low"]) == 0
     assert {row["confidence"] for row in json.loads(capsys.readouterr().out)["facts"]} <= {"low"}
     assert main(["facts", "list", "voodoo"]) == 0
@@ -33,7 +34,7 @@ def test_what_is_not_known(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["facts", "show", "gpu", "h1000"]) == 3
     assert "did you mean 'gpu h100'?" in capsys.readouterr().err
     assert main(["facts", "show", "pytorch", "2.4.0"]) == 3
-    assert "4 facts have" in capsys.readouterr().err
+    assert "5 facts have" in capsys.readouterr().err
 
 
 def test_a_site_s_folder(
