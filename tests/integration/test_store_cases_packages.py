@@ -2,6 +2,8 @@
 
 import os
 import stat
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -217,6 +219,13 @@ def test_entry_points_of_python_packages_run_also_below_a_space_and_an_umlaut(
         assert damage(created) == [("mode-changed", "bin/nap-run")]
 
 
+@pytest.fixture
+def short_folder() -> Iterator[Path]:
+    """Return a folder whose path is short wherever the tests' own are."""
+    with tempfile.TemporaryDirectory(prefix="e-") as folder:
+        yield Path(folder)
+
+
 def deep(tmp_path: Path, length: int) -> Path:
     """Return a store whose generations' prefixes have so many bytes."""
     own = len(os.fsencode(Creator(root=tmp_path).place.generation("0" * 16).prefix))
@@ -265,7 +274,9 @@ def test_a_shorter_prefix_keeps_the_size_of_a_binary_file(creator: Creator, tmp_
 
 
 @pytest.mark.parametrize("line", [120, 140])
-def test_long_first_lines_of_scripts(tmp_path: Path, line: int, packed: CondaPackage) -> None:
+def test_long_first_lines_of_scripts(
+    tmp_path: Path, short_folder: Path, line: int, packed: CondaPackage
+) -> None:
     made = make(
         tmp_path,
         "tools",
@@ -276,7 +287,7 @@ def test_long_first_lines_of_scripts(tmp_path: Path, line: int, packed: CondaPac
             "bin/ptool": program(f"#!{PLACEHOLDER}/bin/perl -w\n", placeholder=PLACEHOLDER),
         },
     )
-    creator = Creator(root=deep(tmp_path, line - len("#!/bin/python")))
+    creator = Creator(root=deep(short_folder, line - len("#!/bin/python")))
     created = creator.create(order([packed, made]))
     prefix = created.generation.prefix
     first = (prefix / "bin/tool").read_text().splitlines()
