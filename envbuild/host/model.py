@@ -132,20 +132,18 @@ class NvLink:
     Attributes:
         link: Its number.
         active: Whether it is up.
-        generation: NVLink's own generation.
         remote: What is at its other end: `gpu`, `switch`, `ibm-npu` or `unknown`.
         replays: Transfers repeated.
         recoveries: Times the link recovered.
-        crc_flits: Checksum errors in flow control.
+        crc_errors: Checksum errors.
     """
 
     link: int
     active: Reading[bool] = NOT_ASKED
-    generation: Reading[int] = NOT_ASKED
     remote: Reading[str] = NOT_ASKED
     replays: Reading[int] = NOT_ASKED
     recoveries: Reading[int] = NOT_ASKED
-    crc_flits: Reading[int] = NOT_ASKED
+    crc_errors: Reading[int] = NOT_ASKED
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

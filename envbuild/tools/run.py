@@ -153,6 +153,7 @@ class Started:
         self._argv = tuple(os.fspath(word) for word in argv)
         self._env = dict(env)
         self._waiting = True
+        self._leave_after_s: float | None = None
         self._reaped = False
         self._guard = threading.Lock()
         groups.ready()
@@ -197,9 +198,15 @@ class Started:
         log: Path | None = None,
         check: bool = True,
         watch: Watch | None = None,
+        leave_after_s: float | None = None,
     ) -> Completed:
-        """Give it its input, wait for its end, and return what it printed; errors as of `run`."""
+        """Give it its input, wait for its end, and return what it printed; errors as of `run`.
+
+        With `leave_after_s`, a program that is to be ended has so long after each signal, and is
+        left behind when it has not ended then: no signal reaches what hangs in the kernel.
+        """
         self._waiting = False
+        self._leave_after_s = leave_after_s
         with self._files:
             feeding = threading.Thread(target=self._feed, args=(stdin.encode(),))
             feeding.start()
@@ -282,9 +289,10 @@ class Started:
                 return Stalled(reason)
 
     def _end_in_order(self) -> None:
+        grace_s = _GRACE_S if self._leave_after_s is None else self._leave_after_s
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
             self._signal(number)
-            if _has_ended(self.pid, _GRACE_S):
+            if _has_ended(self.pid, grace_s):
                 return
 
     def _reap(self) -> None:
@@ -292,7 +300,10 @@ class Started:
         with self._guard:
             self._signal(signal.SIGKILL)
             groups.leave(self.pid)
-            self._process.wait()
+            if _has_ended(self.pid, self._leave_after_s):
+                self._process.wait()
+            else:
+                self._process.returncode = -signal.SIGKILL
             self._reaped = True
 
     def _signal(self, number: signal.Signals) -> None:
