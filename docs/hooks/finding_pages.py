@@ -1,12 +1,12 @@
 """The pages of `docs/findings/`: what their heads say, the tables, the part about `allow`."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
-from heads import read_head
+from envbuild.pipeline import pages
+from envbuild.pipeline.pages import FindingPage
 
-STAGES = {
+_TITLES = {
     "facts": "Against what is known",
     "moving over": "Taking over an environment",
     "locking": "Locking",
@@ -35,70 +35,20 @@ allow:
     until: 2027-03-31       # the last day on which it is let through (UTC)
     where: …                # optional: only this place, as the finding names it
 ```"""
-_COMMANDS = {
-    "facts": "envbuild check",
-    "moving over": "envbuild new --from",
-    "locking": "envbuild lock",
-    "answers": "envbuild lock --check",
-    "creating": "envbuild create",
-    "status": "envbuild status",
-    "verifying": "envbuild verify",
-    "self": "envbuild self check",
-}
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FindingPage:
-    """The head of one page.
-
-    Attributes:
-        code: The finding's code, which is the file's name.
-        stages: Where it is found, keys of `STAGES`.
-        severity: Severities in words.
-        seen: What was seen, one line.
-        body: What follows.
-    """
-
-    code: str
-    stages: tuple[str, ...]
-    severity: str
-    seen: str
-    body: str
-
-
-def read_one(path: Path) -> FindingPage:
-    """Read one page.
-
-    Raises:
-        ValueError: Its head is not as it should be.
-    """
-    head, body = read_head(path, ("stage", "severity", "seen"))
-    stages = tuple(stage.strip() for stage in head["stage"].split(","))
-    if not {*stages} <= {*STAGES}:
-        message = f"{path}: a stage is one of {', '.join(STAGES)}"
-        raise ValueError(message)
-    return FindingPage(
-        code=path.stem,
-        stages=stages,
-        severity=head["severity"],
-        seen=head["seen"],
-        body=body,
-    )
 
 
 def read(folder: Path) -> tuple[FindingPage, ...]:
     """Read every page of a folder but its index, by code."""
-    paths = sorted(path for path in folder.glob("*.md") if path.stem != "index")
-    return tuple(read_one(path) for path in paths)
+    return tuple(pages.finding(folder / f"{code}.md") for code in pages.codes(folder))
 
 
-def with_tables(markdown: str, pages: Iterable[FindingPage]) -> str:
+def with_tables(markdown: str, found: Iterable[FindingPage]) -> str:
     """Put a table per stage in the place of `<!-- tables -->`."""
     parts = []
-    for stage, title in STAGES.items():
+    for stage, title in _TITLES.items():
         rows = [
             f"| [`{page.code}`]({page.code}.md) | {page.severity} | {page.seen} |"
-            for page in pages
+            for page in found
             if stage in page.stages
         ]
         heading = [f"## {title}", "", "| code | severity | what was seen |", "| --- | --- | --- |"]
@@ -114,13 +64,15 @@ def with_allow(markdown: str, page: FindingPage) -> str:
     lines += [_ALLOW[stage] for stage in page.stages if stage in _ALLOW]
     if any(stage in _ALLOW for stage in page.stages):
         lines += ["", _ENTRY.format(code=page.code), ""]
-    lines += [_NOT_ALLOWED.format(_COMMANDS[stage]) for stage in page.stages if stage not in _ALLOW]
+    lines += [
+        _NOT_ALLOWED.format(pages.STAGES[stage]) for stage in page.stages if stage not in _ALLOW
+    ]
     return _completed(markdown, page, lines)
 
 
 def _completed(markdown: str, page: FindingPage, lines: list[str]) -> str:
     """Put severity and stage below a page's title, and lines at its end."""
     severity = f"**{page.severity[0].upper()}{page.severity[1:]}**"
-    commands = " and ".join(f"`{_COMMANDS[stage]}`" for stage in page.stages)
+    commands = " and ".join(f"`{pages.STAGES[stage]}`" for stage in page.stages)
     title, _, rest = markdown.lstrip().partition("\n")
     return f"{title}\n\n{severity}, from {commands}.\n{rest}\n" + "\n".join(lines) + "\n"

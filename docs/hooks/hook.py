@@ -12,6 +12,8 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
+from envbuild.pipeline import pages
+
 _HERE = Path(__file__).resolve().parents[1]
 
 
@@ -41,16 +43,16 @@ def on_page_markdown(markdown: str, *, page: Page, **more: object) -> str:  # no
     if path == "findings/index.md":
         return finding_pages.with_tables(markdown, finding_pages.read(_HERE / "findings"))
     if path.startswith("findings/"):
-        return finding_pages.with_allow(markdown, finding_pages.read_one(_HERE / path))
+        return finding_pages.with_allow(markdown, pages.finding(_HERE / path))
     return markdown
 
 
 def _made() -> dict[str, str]:
     """Return the pages that are made, by their path in the site."""
-    pages = {f"commands/{name}": text for name, text in command_pages.pages().items()}
-    pages["recipe-keys.md"] = recipe_page.page()
-    pages["changelog.md"] = (_HERE.parent / "CHANGELOG.md").read_text(encoding="utf-8")
-    return pages
+    made = {f"commands/{name}": text for name, text in command_pages.pages().items()}
+    made["recipe-keys.md"] = recipe_page.page()
+    made["changelog.md"] = (_HERE.parent / "CHANGELOG.md").read_text(encoding="utf-8")
+    return made
 
 
 def _unfolded(nav: Any, made: dict[str, str]) -> Any:  # noqa: ANN401
@@ -62,8 +64,8 @@ def _unfolded(nav: Any, made: dict[str, str]) -> Any:  # noqa: ANN401
     for item in nav:
         if isinstance(item, str) and item.endswith("/"):
             there = {f"{item}{path.name}" for path in (_HERE / item).glob("*.md")}
-            pages = there | {path for path in made if path.startswith(item)}
-            found += sorted(pages - {f"{item}index.md"}, key=_by_number)
+            below = there | {path for path in made if path.startswith(item)}
+            found += sorted(below - {f"{item}index.md"}, key=_by_number)
         else:
             found.append(_unfolded(item, made))
     return found

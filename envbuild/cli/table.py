@@ -34,6 +34,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "self": "Look after envbuild itself.",
         "config": "Show every setting with its value and where it was said.",
         "triangle": "Say which frameworks, CUDA, drivers and cards go together, and why not.",
+        "explain": "Tell what is known about a topic, a code, a package, a card or a driver.",
         "facts": "Show what is known of drivers, CUDA, cards and frameworks, with sources.",
         "inspect": "Show what binaries hold: compilers, GPU code, needed libraries, glibc.",
         "store": "Keep the store itself in order, after a move and after an upgrade.",

@@ -352,6 +352,30 @@ class Xid(Row):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Topic(Row):
+    """Something that people ask about.
+
+    Attributes:
+        id: What it is called.
+        title: The same in words.
+        text: What is known, a few sentences.
+        also: Other names.
+        see: What to ask next, as `envbuild explain` takes it.
+    """
+
+    id: str
+    title: str
+    text: str
+    also: tuple[str, ...] = ()
+    see: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """`topic ID`."""
+        return f"topic {self.id}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Facts:
     """All tables."""
 
@@ -365,6 +389,7 @@ class Facts:
     known_bad: tuple[KnownBad, ...] = ()
     claims: tuple[Claim, ...] = ()
     xids: tuple[Xid, ...] = ()
+    topics: tuple[Topic, ...] = ()
 
     def rows(self) -> Iterator[Row]:
         """Yield the rows of all tables."""

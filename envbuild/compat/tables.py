@@ -23,6 +23,7 @@ from envbuild.compat.model import (
     Nvcc,
     Row,
     Toolkit,
+    Topic,
     Xid,
 )
 from envbuild.errors import FactsError
@@ -61,6 +62,7 @@ _FILES: Mapping[str, Sequence[_Table]] = {
     "known_bad": (_table("bad", KnownBad, "known_bad"),),
     "claims": (_table("claim", Claim, "claims"),),
     "xids": (_table("xid", Xid, "xids"),),
+    "topics": (_table("topic", Topic, "topics"),),
 }
 
 

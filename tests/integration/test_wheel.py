@@ -11,7 +11,13 @@ import pytest
 import envbuild
 
 _ROOT = Path(__file__).parents[2]
-_SHIPPED = ("recipes", "lockfiles", "templates")
+_SHIPPED = {
+    "recipes": "recipes",
+    "lockfiles": "lockfiles",
+    "templates": "templates",
+    "pages/findings": "docs/findings",
+    "pages/errors": "docs/errors",
+}
 
 
 @pytest.fixture(scope="module")
@@ -30,14 +36,14 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _tracked() -> set[str]:
     return {
-        f"envbuild/{folder}/{path.relative_to(_ROOT / folder)}"
-        for folder in _SHIPPED
-        for path in (_ROOT / folder).rglob("*")
+        f"envbuild/{folder}/{path.relative_to(_ROOT / source)}"
+        for folder, source in _SHIPPED.items()
+        for path in (_ROOT / source).rglob("*")
         if path.is_file() and not path.name.startswith(".")
     }
 
 
-def test_recipes_locks_and_templates_are_in_the_wheel(wheel: Path) -> None:
+def test_recipes_locks_templates_and_pages_are_in_the_wheel(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     assert _tracked() <= names

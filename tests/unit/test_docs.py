@@ -22,6 +22,7 @@ from envbuild.cli.options import EVERYWHERE
 from envbuild.cli.table import HELP
 from envbuild.config import files
 from envbuild.config.keys import KEYS
+from envbuild.pipeline.pages import FindingPage
 from envbuild.recipe.load import loads
 from envbuild.recipe.service import Part
 
@@ -191,7 +192,7 @@ def test_every_finding_is_described() -> None:
 
 
 @pytest.mark.parametrize("page", finding_pages.read(_FINDINGS), ids=lambda page: page.code)
-def test_a_finding_has_all_its_parts(page: finding_pages.FindingPage) -> None:
+def test_a_finding_has_all_its_parts(page: FindingPage) -> None:
     example = re.search(
         r"^```text\n(error|warning|note): .* \[([a-z0-9-]+)\]\n", page.body, re.MULTILINE
     )
