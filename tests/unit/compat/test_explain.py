@@ -4,6 +4,7 @@ import pytest
 
 from envbuild.compat.explain import explain, names
 from envbuild.compat.tables import load
+from envbuild.pipeline import pages
 
 FACTS = load()
 
@@ -69,3 +70,16 @@ def test_names_are_unique_over_the_tables() -> None:
     rows = (FACTS.topics, FACTS.gpus, FACTS.claims, FACTS.known_bad)
     assert len({row.id for table in rows for row in table}) == sum(map(len, rows))
     assert len(names(FACTS)) > 100
+
+
+def test_every_name_is_explained_under_it() -> None:
+    for name, kind in names(FACTS).items():
+        found = explain(FACTS, name)
+        assert found is not None, name
+        assert (found.name, found.kind) == (name, kind)
+
+
+def test_what_to_see_next_is_there() -> None:
+    for topic in FACTS.topics:
+        for name in topic.see:
+            assert name in pages.codes(pages.FINDINGS) or explain(FACTS, name), name
