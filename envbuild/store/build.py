@@ -204,6 +204,8 @@ def _check(
     ledger = work.ledger
     owners = list(installed.conda_owners(work.prefix, seen))
     owners += installed.wheel_owners(work.prefix, seen, ledger, apart_from=owners)
+    claims = ((path, owner.label) for owner in owners for path in owner.paths)
+    disk.refuse_alike(work.generation.own, claims)
     known = ledger.trees([owner.package for owner in owners if owner.is_conda])
     total = 0
 

@@ -5,7 +5,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from envbuild.findings import Finding, Severity
 from envbuild.store.layout import Store
 from envbuild.tools.conda_tree import files_of
 from envbuild.tools.files import NO_ROOM, make_folder, remove_tree
-from envbuild.tools.trying import may_execute, tells_case
+from envbuild.tools.trying import may_execute, one_file, tells_case
 
 if TYPE_CHECKING:
     from envbuild.tools.conda_archives import Fetched
@@ -109,20 +109,37 @@ def refuse(store: Store, folder: Path, fetched: "Sequence[Fetched]") -> None:
     if not may_execute(folder):
         message = f"programs cannot be run from {store.root}: its disk is mounted noexec"
         raise StoreError(message, hint="mount it without noexec, or use another --store")
+    refuse_alike(folder, _claims(fetched))
+
+
+def _claims(fetched: "Sequence[Fetched]") -> Iterator[tuple[str, str]]:
+    from envbuild.tools import conda_before
+
+    packages = [one.package for one in fetched]
+    folders = {one.package.url: one.folder for one in fetched}
+    files = {one.package.url: files_of(one.package.filename, one.folder) for one in fetched}
+    for package, path in conda_before.placed(packages, files, folders):
+        yield path, package.filename
+
+
+def refuse_alike(folder: Path, claims: Iterable[tuple[str, str]]) -> None:
+    """Refuse paths that differ in case alone where that is no difference.
+
+    Args:
+        folder: A folder in the prefix.
+        claims: Each path, relative to the prefix, and whose it is.
+
+    Raises:
+        StoreError: There are two of them.
+    """
     if tells_case(folder):
         return
     seen: dict[str, tuple[str, str]] = {}
-    for one in fetched:
-        name = one.package.filename
-        for file in files_of(name, one.folder):
-            path, other = seen.setdefault(file.path.lower(), (file.path, name))
-            if path != file.path:
-                owners = name if other == name else f"{other} and {name}"
-                message = (
-                    f"{path} and {file.path} of {owners} are one file on the disk of {store.root}, "
-                    "which does not tell upper from lower case"
-                )
-                raise StoreError(message, hint="use a --store on another disk")
+    for path, name in claims:
+        first, other = seen.setdefault(path.lower(), (path, name))
+        if first != path:
+            owners = name if other == name else f"{other} and {name}"
+            raise one_file(first, path, owners, folder)
 
 
 def can_write(folder: Path) -> bool:

@@ -96,16 +96,14 @@ def _check_folders(
     folders: Mapping[str, Path],
 ) -> None:
     """Refuse a file or link in place of another package's folder: the engine loses one of them."""
-    site = _site_packages(packages, folders)
     owners: dict[str, str] = {}
     below: dict[str, tuple[str, str]] = {}
-    for package in packages:
-        for path in _placed(package, files[package.url], folders[package.url], site):
-            owners[path] = package.name
-            folder = path.rpartition("/")[0]
-            while folder and folder not in below:
-                below[folder] = (package.name, path)
-                folder = folder.rpartition("/")[0]
+    for package, path in placed(packages, files, folders):
+        owners[path] = package.name
+        folder = path.rpartition("/")[0]
+        while folder and folder not in below:
+            below[folder] = (package.name, path)
+            folder = folder.rpartition("/")[0]
     problems = [
         f"{path}: {owners[path]} has a file or link there, {below[path][0]} has {below[path][1]}"
         for path in sorted(owners.keys() & below.keys())
@@ -115,6 +113,27 @@ def _check_folders(
         message = f"{problems[0]}{more} [file-over-folder]"
         hint = "leave one of the two packages out"
         raise Refused(message, hint=hint, details="\n".join(problems) if more else "")
+
+
+def placed(
+    packages: Sequence[CondaPackage],
+    files: Mapping[str, Sequence[PackageFile]],
+    folders: Mapping[str, Path],
+) -> Iterator[tuple[CondaPackage, str]]:
+    """Yield where each file and link of packages comes to lie.
+
+    Args:
+        packages: What is to be linked.
+        files: What each installs, by its address.
+        folders: Where each lies extracted, by its address.
+
+    Raises:
+        LockError: A noarch Python package, and no Python.
+    """
+    site = _site_packages(packages, folders)
+    for package in packages:
+        for path in _placed(package, files[package.url], folders[package.url], site):
+            yield package, path
 
 
 def _placed(

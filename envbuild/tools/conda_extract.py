@@ -5,9 +5,9 @@ out hostile members without a word and takes over any mode; so this is ours.
 """
 
 import bz2
-import contextlib
 import json
 import os
+import stat
 import tarfile
 import zipfile
 from collections.abc import Iterator
@@ -18,6 +18,7 @@ from typing import IO, Final
 import zstandard
 
 from envbuild.errors import FetchError
+from envbuild.tools import trying
 
 FOLDER_MODE: Final = 0o755
 PROGRAM_MODE: Final = 0o755
@@ -45,6 +46,7 @@ def extract(archive: Path, to: Path) -> None:
     Raises:
         BrokenArchive: A member would leave the folder or is no file, folder or link; the archive
             is cut short; it has no list of its files.
+        StoreError: Two members differ in case alone, and the folder's disk cannot have both.
         OSError: The folder cannot be written.
     """
     writer = _Writer(name=archive.name, root=to)
@@ -150,8 +152,17 @@ class _Writer:
         if not path.parts:
             raise self._broken(member.name, "it is the package's folder itself")
         self._folder(path.parent)
-        target = self.root / path
         self._make_way(path)
+        try:
+            self._write(tar, member, path)
+        except FileExistsError as error:
+            there = map(str, (*self.written, *self.folders))
+            first = next(one for one in there if one.lower() == str(path).lower())
+            raise trying.one_file(first, str(path), self.name, self.root) from error
+        self.written.add(path)
+
+    def _write(self, tar: tarfile.TarFile, member: tarfile.TarInfo, path: PurePosixPath) -> None:
+        target = self.root / path
         if member.issym():
             if not member.linkname:
                 raise self._broken(member.name, "it is a link to nowhere")
@@ -181,10 +192,11 @@ class _Writer:
         self._folder(path.parent)
         if path in self.links:
             raise self._broken(str(path), "something would be written through a link")
-        with contextlib.suppress(FileExistsError):
+        try:
             (self.root / path).mkdir()
-        if not (self.root / path).is_dir():
-            raise self._broken(str(path), "it is a file and a folder")
+        except FileExistsError as error:  # in another case, where that is no difference
+            if not stat.S_ISDIR((self.root / path).lstat().st_mode):
+                raise self._broken(str(path), "it is a file and a folder") from error
         (self.root / path).chmod(FOLDER_MODE)
         self.folders.add(path)
 
@@ -195,13 +207,14 @@ class _Writer:
         if path in self.written:
             (self.root / path).unlink()
             self.links.discard(path)
-        self.written.add(path)
 
     def _hard_link(self, member: str, source: PurePosixPath, target: Path) -> None:
         if any(parent in self.links for parent in source.parents):
             raise self._broken(member, "it is a hard link through a link")
         try:
             os.link(self.root / source, target, follow_symlinks=False)
+        except FileExistsError:
+            raise
         except OSError as error:
             raise self._broken(member, f"it is a hard link to {source}, which is not there") from (
                 error

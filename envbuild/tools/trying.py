@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from envbuild.errors import StoreError
 from envbuild.tools.scratch import scratch
 
 _FICLONE = 0x40049409  # ioctl_ficlone(2)
@@ -97,6 +98,23 @@ def may_execute(path: Path) -> bool:
 def tells_case(path: Path) -> bool:
     """Tell whether a name that is there, in the other case, is another name."""
     return not path.with_name(path.name.swapcase()).exists()
+
+
+def one_file(first: str, second: str, owners: str, place: Path) -> StoreError:
+    """Return the error for two paths that differ in case alone where that is no difference.
+
+    Args:
+        first: The one path.
+        second: The other.
+        owners: The packages that they are of.
+        place: A folder on the disk.
+    """
+    mount = next(folder for folder in (place, *place.parents) if folder.is_mount())
+    message = (
+        f"{first} and {second} of {owners} are one file on the disk at {mount}, "
+        "which does not tell upper from lower case"
+    )
+    return StoreError(message, hint="use a --store on another disk")
 
 
 def _can_lock(path: Path) -> bool:

@@ -171,29 +171,6 @@ def test_programs_that_may_not_run_are_known_before_anything_is_linked(tmp_path:
         assert runs(creator.create(order([package(tmp_path / "a", "small", 1)])), "small")
 
 
-def test_names_that_differ_in_case_alone(tmp_path: Path) -> None:
-    files = {"share/Readme": File(content=b"1"), "share/README": File(content=b"2")}
-    made = make_package(tmp_path / "a", "cases", content=files)
-    both = Creator(root=tmp_path / "store").create(order([made]))
-    contents = [(both.generation.prefix / name).read_bytes() for name in files]
-    assert contents == [b"1", b"2"]
-
-
-def test_names_that_differ_in_case_alone_where_that_is_no_difference(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The answer of the probe is made up: few kernels can mount a disk that folds case."""
-
-    monkeypatch.setattr(disk, "tells_case", lambda _: False)
-    one = make_package(tmp_path / "a", "one", content={"share/Readme": File(content=b"1")})
-    two = make_package(tmp_path / "b", "two", content={"share/README": File(content=b"2")})
-    creator = Creator(root=tmp_path / "store")
-    with pytest.raises(StoreError, match=r"share/R.* of one-1\.0-0\.conda and two-1\.0-0\.conda"):
-        creator.create(order([one, two]))
-    assert creator.nothing_left()
-    assert codes(creator.create(order([one]))) == []
-
-
 @pytest.mark.parametrize("mask", [0o077, 0o027, 0o022])
 def test_bytes_and_modes_do_not_depend_on_the_umask(tmp_path: Path, mask: int) -> None:
     files = {
