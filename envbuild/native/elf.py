@@ -1,33 +1,27 @@
-"""Reading one ELF file: what it needs, who compiled it, which GPU code it holds.
-
-pyelftools reads the tables; sizes and counts that a file claims are bounded before they are
-believed, since packages come from strangers.
-"""
+"""Reading one ELF file: what it needs, who compiled it, which GPU code it holds."""
 
 import re
-from collections.abc import Iterator
+import struct
 from dataclasses import replace
-from itertools import islice
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import BinaryIO
 
-from envbuild.native import fatbin
+from envbuild.native import fatbin, symbols, tables
 from envbuild.native.code import GpuCode
 from envbuild.native.compilers import compiler
-from envbuild.native.model import ElfFacts, ElfKind, Libc, Version
+from envbuild.native.known_symbols import known_symbols
+from envbuild.native.model import ElfFacts, ElfKind, Family, Libc, Version, floor_of
+from envbuild.native.tables import MAGIC, BrokenElf, Tables, text_at
 
-if TYPE_CHECKING:
-    from elftools.elf.elffile import ELFFile
+__all__ = ["MAGIC", "read"]
 
-MAGIC = b"\x7fELF"
-
-_MACHINES = {"EM_X86_64": "x86_64", "EM_AARCH64": "aarch64", "EM_CUDA": "cuda"}
+_MACHINES = {62: "x86_64", 183: "aarch64", 190: "cuda"}
 _FATBIN_SECTIONS = (".nv_fatbin", "__nv_relfatbin")
-_MOST_SECTIONS = 100_000
-_MOST_ROWS = 10_000
 _MOST_COMMENT_BYTES = 1 << 20
-_VERSION = re.compile(r"(?P<family>GLIBC|GLIBCXX)_(?P<version>[0-9]+(?:\.[0-9]+)+)")
+_MOST_PATH_BYTES = 4096
+_EXECUTABLE = 1
 _GLIBC_OF_MARK = {"GLIBC_ABI_DT_RELR": (2, 36)}
 _MUSL = re.compile(r"libc\.musl-.*\.so\.1|ld-musl-.*\.so\.1|libc\.so")
+_CUDART = re.compile(r"libcudart(-[0-9a-f]{6,})?\.so\b.*")
 
 
 def read(stream: BinaryIO, *, path: str) -> ElfFacts:
@@ -39,136 +33,150 @@ def read(stream: BinaryIO, *, path: str) -> ElfFacts:
         stream: The file, seekable.
         path: Its path, for the answer.
     """
-    from elftools.common.exceptions import ELFError
-    from elftools.elf.elffile import ELFFile
-
     facts = ElfFacts(path=path, kind="object", machine="unknown")
     try:
-        elf = ELFFile(stream)
-        machine = str(elf.header["e_machine"])
-        facts = replace(facts, machine=_MACHINES.get(machine, machine), kind=_kind(elf))
-        return _sections(elf, facts)
-    except (ELFError, fatbin.BrokenFatbin) as error:
+        elf = Tables(stream)
+        machine = _MACHINES.get(elf.machine, f"{elf.machine}")
+        facts = replace(facts, machine=machine, kind=_kind(elf))
+        for part in (_comments, _segments, _linking, _gpu_code):
+            facts = part(elf, facts)
+            if facts.kind == "debug":
+                break
+    except (BrokenElf, fatbin.BrokenFatbin, struct.error) as error:
         return replace(facts, problem=f"{error}" or "not a whole ELF file")
-    except Exception as error:  # noqa: BLE001 - the library meets what hostile tables make it meet
-        return replace(facts, problem=f"not a whole ELF file ({type(error).__name__})")
+    return facts
 
 
-def _kind(elf: "ELFFile") -> ElfKind:
-    kind = elf.header["e_type"]
-    if kind == "ET_EXEC":
+def _kind(elf: Tables) -> ElfKind:
+    if elf.kind == tables.ET_EXEC:
         return "program"
-    if kind != "ET_DYN":
+    if elf.kind != tables.ET_DYN:
         return "object"
-    interpreted = any(segment["p_type"] == "PT_INTERP" for segment in elf.iter_segments())
+    interpreted = any(segment.kind == tables.PT_INTERP for segment in elf.segments)
     return "program" if interpreted else "library"
 
 
-def _sections(elf: "ELFFile", facts: ElfFacts) -> ElfFacts:
-    if elf.num_sections() > _MOST_SECTIONS:
-        return replace(facts, problem=f"it claims {elf.num_sections()} sections")
-    comments = _comments(elf)
+def _comments(elf: Tables, facts: ElfFacts) -> ElfFacts:
+    section = elf.section(".comment")
+    lines: list[str] = []
+    if section is not None and section.size <= _MOST_COMMENT_BYTES:
+        parts = elf.content(section).split(b"\0")
+        lines = [part.decode("utf-8", "replace").strip() for part in parts]
+    comments = tuple(dict.fromkeys(line for line in lines if line))
     named = (compiler(line) for line in comments)
-    compilers = tuple(dict.fromkeys(name for name in named if name))
-    facts = replace(facts, comments=comments, compilers=compilers)
-    if _is_debug(elf):
-        return replace(facts, kind="debug")
-    facts = _linking(elf, facts)
-    return _gpu_code(elf, facts)
-
-
-def _is_debug(elf: "ELFFile") -> bool:
-    """Say whether code and symbols were left out (`objcopy --only-keep-debug`)."""
-    return any(
-        section["sh_type"] == "SHT_NOBITS"
-        for name in (".dynamic", ".text")
-        if (section := elf.get_section_by_name(name)) is not None
+    link = elf.section(".gnu_debuglink")
+    return replace(
+        facts,
+        comments=comments,
+        compilers=tuple(dict.fromkeys(name for name in named if name)),
+        kind="debug" if _is_debug(elf) else facts.kind,
+        debug_link=text_at(elf.content(link), 0) if link and link.size < _MOST_PATH_BYTES else None,
     )
 
 
-def _comments(elf: "ELFFile") -> tuple[str, ...]:
-    section = elf.get_section_by_name(".comment")
-    if section is None or section["sh_size"] > _MOST_COMMENT_BYTES:
-        return ()
-    lines = (line.decode("utf-8", "replace").strip() for line in section.data().split(b"\0"))
-    return tuple(dict.fromkeys(line for line in lines if line))
+def _is_debug(elf: Tables) -> bool:
+    """Say whether code and symbols were left out (`objcopy --only-keep-debug`)."""
+    return any(
+        section.kind == tables.SHT_NOBITS and section.name in (".dynamic", ".text")
+        for section in elf.sections
+    )
 
 
-def _linking(elf: "ELFFile", facts: ElfFacts) -> ElfFacts:
+def _segments(elf: Tables, facts: ElfFacts) -> ElfFacts:
+    stack = next((one for one in elf.segments if one.kind == tables.PT_GNU_STACK), None)
+    loaded = [one.alignment for one in elf.segments if one.kind == tables.PT_LOAD]
+    flags = elf.tag(tables.DT_FLAGS) or 0
+    relocated = elf.tag(tables.DT_TEXTREL) is not None or bool(flags & tables.DF_TEXTREL)
+    return replace(
+        facts,
+        exec_stack=stack is not None and bool(stack.flags & _EXECUTABLE),
+        text_relocations=relocated,
+        alignment=min(loaded, default=None),
+    )
+
+
+def _linking(elf: Tables, facts: ElfFacts) -> ElfFacts:
     """Add what the dynamic section and the versions of the needed symbols say."""
-    from elftools.elf.dynamic import DynamicSegment
-
-    dynamic = next((one for one in elf.iter_segments() if isinstance(one, DynamicSegment)), None)
-    needed: list[str] = []
-    texts: dict[str, str] = {}
-    for tag in islice(dynamic.iter_tags() if dynamic else (), _MOST_ROWS):
-        name = tag.entry.d_tag
-        if name == "DT_NEEDED":
-            needed.append(str(vars(tag)["needed"]))
-        elif name in ("DT_SONAME", "DT_RPATH", "DT_RUNPATH"):
-            texts[name] = str(vars(tag)[name.removeprefix("DT_").lower()])
-    versions = list(_versions(elf))
-    glibc = max((v for family, v in versions if family == "GLIBC"), default=None)
-    shared = elf.header["e_type"] == "ET_DYN" and "DT_SONAME" in texts  # libc.so.6 can be run
+    texts: dict[int, list[str]] = {}
+    for tag, value in elf.dynamic:
+        if tag in (tables.DT_NEEDED, tables.DT_SONAME, tables.DT_RPATH, tables.DT_RUNPATH):
+            texts.setdefault(tag, []).append(text_at(elf.strings, value))
+    needed = tuple(texts.get(tables.DT_NEEDED, ()))
+    soname = next(iter(texts.get(tables.DT_SONAME, ())), None)
+    floors = _floors(elf)
+    libc = _libc(elf, needed, floors.get("GLIBC"))
+    found = symbols.read(elf)
+    known = known_symbols()
+    missing = found.open if libc != "musl" else frozenset[str]()
+    cudart = any(map(_CUDART.fullmatch, needed))
+    shared = elf.kind == tables.ET_DYN and soname is not None  # libc.so.6 can be run
     return replace(
         facts,
         kind="library" if shared else facts.kind,
-        soname=texts.get("DT_SONAME"),
-        needed=tuple(needed),
-        rpath=_folders(texts.get("DT_RPATH")),
-        runpath=_folders(texts.get("DT_RUNPATH")),
-        libc=_libc(elf, needed, glibc),
-        glibc=glibc,
-        glibcxx=max((v for family, v in versions if family == "GLIBCXX"), default=None),
+        soname=soname,
+        needed=needed,
+        rpath=_folders(texts.get(tables.DT_RPATH)),
+        runpath=_folders(texts.get(tables.DT_RUNPATH)),
+        libc=libc,
+        glibc=floors.get("GLIBC"),
+        glibcxx=floors.get("GLIBCXX"),
+        cxxabi=floors.get("CXXABI"),
+        string_abi=found.string_abi,
+        unversioned=tuple((name, known[name.encode()]) for name in sorted(missing)),
+        exports=found.exports,
+        cudart="shared" if cudart or found.registers_gpu_code else None,
     )
 
 
-def _folders(text: str | None) -> tuple[str, ...]:
-    return tuple(part for part in (text or "").split(":") if part)
+def _folders(texts: list[str] | None) -> tuple[str, ...]:
+    return tuple(part for text in texts or () for part in text.split(":") if part)
 
 
-def _versions(elf: "ELFFile") -> Iterator[tuple[str, Version]]:
-    """Yield the symbol versions that are needed of other libraries, with their family."""
-    from elftools.elf.gnuversions import GNUVerNeedSection
-
-    section = elf.get_section_by_name(".gnu.version_r")
-    if not isinstance(section, GNUVerNeedSection):
-        return
-    for _, rows in islice(section.iter_versions(), _MOST_ROWS):
-        for row in islice(rows, _MOST_ROWS):
-            if row.name in _GLIBC_OF_MARK:
-                yield "GLIBC", _GLIBC_OF_MARK[row.name]
-            elif match := _VERSION.fullmatch(row.name):
-                yield match["family"], tuple(map(int, match["version"].split(".")))
+def _floors(elf: Tables) -> dict[Family, Version]:
+    """Return the newest version of each family that is needed of other libraries."""
+    found: dict[Family, Version] = {}
+    for _, name in elf.needed_versions():
+        mark = _GLIBC_OF_MARK.get(name)
+        floor = ("GLIBC", mark) if mark else floor_of(name)
+        if floor is not None:
+            family, version = floor
+            found[family] = max(version, found.get(family, version))
+    return found
 
 
-def _libc(elf: "ELFFile", needed: list[str], glibc: Version | None) -> Libc | None:
-    from elftools.elf.segments import InterpSegment
-
+def _libc(elf: Tables, needed: tuple[str, ...], glibc: Version | None) -> Libc | None:
     if glibc is not None or "libc.so.6" in needed:
         return "glibc"
-    loaders = [
-        one.get_interp_name() for one in elf.iter_segments() if isinstance(one, InterpSegment)
-    ]
-    names = [*needed, *(name.rpartition("/")[2] for name in loaders)]
+    loaders = (
+        text_at(elf.read(one.offset, one.size), 0)
+        for one in elf.segments
+        if one.kind == tables.PT_INTERP and one.size < _MOST_PATH_BYTES
+    )
+    names = (*needed, *(name.rpartition("/")[2] for name in loaders))
     return "musl" if any(_MUSL.fullmatch(name) for name in names) else None
 
 
-def _gpu_code(elf: "ELFFile", facts: ElfFacts) -> ElfFacts:
+def _gpu_code(elf: Tables, facts: ElfFacts) -> ElfFacts:
     codes: set[GpuCode] = set()
+    compressions: set[str] = set()
     ptx_isa: tuple[int, int] | None = None
-    zstd = False
     for name in _FATBIN_SECTIONS:
-        section = elf.get_section_by_name(name)
-        if section is None or section["sh_type"] == "SHT_NOBITS":
+        section = elf.section(name)
+        if section is None:
             continue
-        place = {"offset": section["sh_offset"], "size": section["sh_size"]}
         try:
-            for entry in fatbin.entries(cast("BinaryIO", elf.stream), **place):
+            for entry in fatbin.entries(elf.stream, offset=section.offset, size=section.size):
                 codes.add(entry.code)
-                zstd |= entry.compression == "zstd"
+                compressions.add(entry.compression)
                 if entry.code.kind == "ptx":
                     ptx_isa = max(entry.isa, ptx_isa or entry.isa)
         except fatbin.BrokenFatbin as error:
             facts = replace(facts, problem=f"{name}: {error}")
-    return replace(facts, codes=frozenset(codes), ptx_isa=ptx_isa, zstd_code=zstd)
+    built_in = bool(codes) and facts.cudart is None and elf.kind != tables.ET_REL
+    return replace(
+        facts,
+        codes=frozenset(codes),
+        compressions=frozenset(compressions),
+        ptx_isa=ptx_isa,
+        cudart="static" if built_in else facts.cudart,
+    )

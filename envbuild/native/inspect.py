@@ -1,16 +1,47 @@
 """Reading all binaries of a tree: one way for wheels, conda packages, prefixes and files."""
 
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from envbuild.native import elf
+from envbuild.native import declared, elf
 from envbuild.native.model import ElfFacts, NativeFacts
-from envbuild.native.tree import members
+from envbuild.native.package import PackageFacts
+from envbuild.native.resolve import resolved
+from envbuild.native.tree import Member, Unreadable, members
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What was read so far of a tree."""
+
+    files: list[ElfFacts] = field(default_factory=list)
+    others: int = 0
+    content: dict[str, tuple[str, int]] = field(default_factory=dict)
+    texts: dict[str, bytes] = field(default_factory=dict)
+    links: dict[str, str] = field(default_factory=dict)
+    odd: list[tuple[str, str]] = field(default_factory=list)
+
+    def add(self, member: Member) -> None:
+        if member.problem is not None:
+            self.odd.append((member.path, member.problem))
+        if member.target is not None:
+            self.links[member.path] = member.target
+            return
+        if member.sha256 is not None:
+            self.content[member.path] = (member.sha256, member.size)
+        if member.data is not None:
+            self.texts[member.path] = member.data
+        if member.elf is None:
+            self.others += not member.path.startswith("info/")
+        else:
+            facts = elf.read(member.elf, path=member.path)
+            self.files.append(replace(facts, sha256=member.sha256))
 
 
 def inspect(path: Path) -> NativeFacts:
     """Return what the binaries of a wheel, a conda package, a folder or a file say of themselves.
 
-    Nothing is run or loaded; what is compressed is unpacked one member at a time.
+    Nothing is run or loaded; what is compressed is unpacked one member at a time, each once.
 
     Args:
         path: What to read.
@@ -18,12 +49,28 @@ def inspect(path: Path) -> NativeFacts:
     Raises:
         Unreadable: It cannot be read.
     """
-    files: list[ElfFacts] = []
-    others = 0
+    seen = _Seen()
     for member in members(path):
-        if member.elf is None:
-            others += 1
-        else:
-            files.append(elf.read(member.elf, path=member.path))
-    files.sort(key=lambda facts: facts.path)
-    return NativeFacts(name=path.name, files=tuple(files), other_files=others)
+        seen.add(member)
+    seen.files.sort(key=lambda facts: facts.path)
+    return NativeFacts(
+        name=path.name,
+        files=resolved(seen.files, seen.links),
+        other_files=seen.others,
+        package=_package(path, seen),
+    )
+
+
+def _package(path: Path, seen: _Seen) -> PackageFacts | None:
+    try:
+        if path.is_dir():
+            return None
+        if path.suffix == ".whl":
+            return declared.wheel(path.name, seen.texts, seen.content, tuple(seen.odd))
+        if path.suffix == ".conda" or path.name.endswith(".tar.bz2"):
+            links = frozenset(seen.links)
+            return declared.conda(path.name, seen.texts, seen.content, links, tuple(seen.odd))
+    except ValueError as error:
+        message = f"{path}: {error}"
+        raise Unreadable(message) from error
+    return None

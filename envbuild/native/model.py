@@ -1,18 +1,53 @@
 """What reading binaries finds."""
 
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Literal
 
 from envbuild.native.code import GpuCode
+from envbuild.native.mangled import StringAbi
+from envbuild.native.package import PackageFacts
 
 ElfKind = Literal["library", "program", "object", "debug"]
 Libc = Literal["glibc", "musl"]
 Version = tuple[int, ...]
+Family = Literal["GLIBC", "GLIBCXX", "CXXABI"]
+Floor = tuple[Family, Version]
+Place = Literal["inside", "environment", "host", "driver", "nowhere"]
+
+_FLOOR = re.compile(r"(?P<family>GLIBC|GLIBCXX|CXXABI)_(?P<version>[0-9]+(?:\.[0-9]+)+)")
+_BOTH_ABIS = re.compile(r"libstdc\+\+\.so\.6|libc\+\+\.so\.1")
 
 
 def version_text(version: Version | None) -> str | None:
     """Return a version as it is written, None for none."""
     return None if version is None else ".".join(map(str, version))
+
+
+def floor_of(text: str) -> Floor | None:
+    """Return family and version of a symbol version such as `GLIBCXX_3.4.29`, or None."""
+    match = _FLOOR.fullmatch(text)
+    if match is None:
+        return None
+    families: dict[str, Family] = {name: name for name in ("GLIBC", "GLIBCXX", "CXXABI")}
+    return families[match["family"]], tuple(map(int, match["version"].split(".")))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Link:
+    """Where one needed library comes from.
+
+    Attributes:
+        name: What is needed.
+        place: `inside` what was read, the `environment` around it, the `host` (glibc, libstdc++
+            and what an absolute search path has), its `driver`, or `nowhere` that the file says.
+        path: The file inside, or the entry of the search path that leads out; None for neither.
+    """
+
+    name: str
+    place: Place
+    path: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -22,19 +57,32 @@ class ElfFacts:
     Attributes:
         path: Where it lies in its tree.
         kind: `debug` is a split debug file: its code and symbols are elsewhere.
-        machine: `x86_64`, `aarch64`, or what the ELF header has.
+        machine: `x86_64`, `aarch64`, or the number that the ELF header has.
         soname: The name that others need it by, or None.
         needed: Names of the libraries that it needs, in order.
+        links: Where they come from; filled where a whole tree was read.
         rpath: Entries of RPATH.
         runpath: Entries of RUNPATH; the loader ignores RPATH beside it.
         comments: Every line of `.comment`, each once, in order.
         compilers: The compilers that they name, short (`GCC 12.2.0`); empty means unknown.
+        string_abi: Which string ABI of libstdc++ its symbols speak.
         libc: Whose C library it is linked to, or None for none or both unknown.
         glibc: The newest version of a GLIBC symbol that it needs, or None.
         glibcxx: The newest version of a GLIBCXX symbol that it needs, or None.
+        cxxabi: The newest version of a CXXABI symbol that it needs, or None.
+        unversioned: Symbols of libstdc++ or glibc that it needs without naming a version, and that
+            no library of the tree that it needs exports.
+        exports: Symbols of those that it exports itself.
         codes: Targets of its GPU code.
+        compressions: How that is stored (`none`, `lz4`, `zstd`).
         ptx_isa: The newest PTX instruction set of its PTX (major, minor), or None without PTX.
-        zstd_code: Whether some of its GPU code is compressed with zstd.
+        cudart: Whether the CUDA runtime is part of it or needed of a library; None for neither.
+        exec_stack: Whether it makes the stack executable.
+        text_relocations: Whether its code has to be changed when it is loaded (TEXTREL).
+        alignment: The least alignment of its loaded segments (bytes); a kernel with larger pages
+            cannot load it. None without segments.
+        debug_link: Name of its split debug file, or None.
+        sha256: Hex digest of the file, where a package was read; equal files are one library.
         problem: Why it could not be read to its end, or None.
     """
 
@@ -43,17 +91,39 @@ class ElfFacts:
     machine: str
     soname: str | None = None
     needed: tuple[str, ...] = ()
+    links: tuple[Link, ...] = ()
     rpath: tuple[str, ...] = ()
     runpath: tuple[str, ...] = ()
     comments: tuple[str, ...] = ()
     compilers: tuple[str, ...] = ()
+    string_abi: StringAbi = "none"
     libc: Libc | None = None
     glibc: Version | None = None
     glibcxx: Version | None = None
+    cxxabi: Version | None = None
+    unversioned: tuple[tuple[str, Floor], ...] = ()
+    exports: frozenset[str] = field(default=frozenset(), repr=False)
     codes: frozenset[GpuCode] = frozenset()
+    compressions: frozenset[str] = frozenset()
     ptx_isa: tuple[int, int] | None = None
-    zstd_code: bool = False
+    cudart: Literal["static", "shared"] | None = None
+    exec_stack: bool = False
+    text_relocations: bool = False
+    alignment: int | None = None
+    debug_link: str | None = None
+    sha256: str | None = None
     problem: str | None = None
+
+    @property
+    def zstd_code(self) -> bool:
+        """Whether some of its GPU code is compressed with zstd."""
+        return "zstd" in self.compressions
+
+    def floor(self, family: Family) -> Version | None:
+        """Return the oldest version of a family that it runs with, symbols without one counted."""
+        named = {"GLIBC": self.glibc, "GLIBCXX": self.glibcxx, "CXXABI": self.cxxabi}[family]
+        found = [version for _, (other, version) in self.unversioned if other == family]
+        return max([*found, *([named] if named else [])], default=None)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,23 +134,45 @@ class NativeFacts:
         name: What was read.
         files: Its ELF files, by path.
         other_files: How many files it has that are no ELF.
+        package: What a wheel or a conda package declares of itself, against its content.
     """
 
     name: str
     files: tuple[ElfFacts, ...]
     other_files: int
+    package: PackageFacts | None = None
+
+    def floor(self, family: Family) -> Version | None:
+        """Return the oldest version of a family that all of it runs with, None for any."""
+        found = (file.floor(family) for file in self.files)
+        return max((version for version in found if version), default=None)
 
     @property
     def glibc(self) -> Version | None:
         """The oldest glibc that all of it runs on, None where nothing needs glibc."""
-        return max((file.glibc for file in self.files if file.glibc), default=None)
+        return self.floor("GLIBC")
 
     @property
     def glibcxx(self) -> Version | None:
         """The oldest `GLIBCXX` that all of it runs with, None where nothing needs libstdc++."""
-        return max((file.glibcxx for file in self.files if file.glibcxx), default=None)
+        return self.floor("GLIBCXX")
 
     @property
     def codes(self) -> frozenset[GpuCode]:
         """Targets of all GPU code; what one card can run is a question to each file."""
         return frozenset(code for file in self.files for code in file.codes)
+
+    @property
+    def string_abi(self) -> StringAbi:
+        """The string ABI of all of it; libstdc++ itself has both and says nothing."""
+        return joined_abi(
+            file.string_abi for file in self.files if not _BOTH_ABIS.search(file.soname or "")
+        )
+
+
+def joined_abi(found: Iterable[StringAbi]) -> StringAbi:
+    """Return the string ABI of several files."""
+    seen = set(found) - {"none"}
+    if len(seen) > 1:
+        return "mixed"
+    return seen.pop() if seen else "none"

@@ -1,26 +1,23 @@
-"""Members of what binaries come in: a wheel, a conda package, a prefix, or one file.
-
-Compressed members are unpacked into a temporary file, one at a time, since an ELF file's tables lie
-at its end.
-"""
+"""Members of what binaries come in: a wheel, a conda package, a prefix, or one file."""
 
 import bz2
-import io
 import os
-import shutil
 import stat
-import tarfile
-import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import IO, BinaryIO, cast
 
-from envbuild.native.elf import MAGIC
+from envbuild.native import tar, zips
+from envbuild.native.tables import MAGIC
+from envbuild.native.unpack import Readable, unpacked
 
-_IN_MEMORY_BYTES = 64 << 20
+_KEPT_OF_WHEEL = frozenset({"RECORD", "WHEEL", "variant.json"})
+_KEPT_OF_CONDA = frozenset({"info/paths.json", "info/index.json"})
+_MOST_MEMBERS = 1_000_000
+_MOST_NAME_BYTES = 4096
 
 
 class Unreadable(Exception):
@@ -29,16 +26,26 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Member:
-    """One regular file.
+    """One regular file, or a link.
 
     Attributes:
         path: Relative to the tree.
         elf: The file, seekable, where it is an ELF file; else None. It is closed when the next
             member is asked for.
+        sha256: Hex digest of a package's file, None for a folder's.
+        size: Bytes.
+        data: Content of the files in which a package describes itself, else None.
+        target: What a link points to, None for a file.
+        problem: What is wrong with its name or kind, or None.
     """
 
     path: str
-    elf: BinaryIO | None
+    elf: BinaryIO | None = None
+    sha256: str | None = None
+    size: int = 0
+    data: bytes | None = None
+    target: str | None = None
+    problem: str | None = None
 
 
 def members(path: Path) -> Iterator[Member]:
@@ -61,13 +68,16 @@ def members(path: Path) -> Iterator[Member]:
             yield from _of_conda(path)
         elif path.name.endswith(".tar.bz2"):
             with path.open("rb") as raw, bz2.open(raw) as stream:
-                yield from _of_tar(cast("IO[bytes]", stream))
+                yield from _of_tar(cast("IO[bytes]", stream), zips.limit(path.stat().st_size))
         else:
             yield from _of_file(path)
     except (OSError, EOFError, RuntimeError, NotImplementedError) as error:
         message = f"{path}: {getattr(error, 'strerror', None) or error}"
         raise Unreadable(message) from error
-    except (zipfile.BadZipFile, tarfile.TarError, ZstdError) as error:
+    except zips.HostileArchive as error:
+        message = f"{path}: refused: {error}"
+        raise Unreadable(message) from error
+    except (zipfile.BadZipFile, zlib.error, ZstdError, ValueError) as error:
         message = f"{path}: not a whole archive: {error}"
         raise Unreadable(message) from error
 
@@ -81,71 +91,104 @@ def _of_file(path: Path) -> Iterator[Member]:
 
 
 def _of_folder(root: Path) -> Iterator[Member]:
-    """Yield a folder's files; a file with several names there is yielded once."""
+    """Yield a folder's files and links; a file with several names there is yielded once."""
     seen: set[tuple[int, int]] = set()
     for below, folders, names in os.walk(root):
         folders.sort()
         for name in sorted(names):
             path = f"{below}/{name}"
             status = os.lstat(path)
+            relative = os.path.relpath(path, root)
+            if stat.S_ISLNK(status.st_mode):
+                yield Member(path=relative, target=f"{Path(path).readlink()}")
+                continue
             identity = (status.st_dev, status.st_ino)
             if not stat.S_ISREG(status.st_mode) or identity in seen:
                 continue
             seen.add(identity) if status.st_nlink > 1 else None
             with Path(path).open("rb") as file:
-                found = file if _is_elf(file) else None
-                yield Member(path=os.path.relpath(path, root), elf=found)
+                yield Member(
+                    path=relative, elf=file if _is_elf(file) else None, size=status.st_size
+                )
 
 
 def _of_zip(path: Path) -> Iterator[Member]:
-    with zipfile.ZipFile(path) as archive:
+    with zips.opened(path) as archive:
+        seen: set[str] = set()
         for info in archive.infolist():
             if info.is_dir():
                 continue
-            with archive.open(info) as entry, _unpacked(entry) as file:
-                yield Member(path=info.filename, elf=file)
+            problem = "twice in the archive" if info.filename in seen else None
+            seen.add(info.filename)
+            if stat.S_ISLNK(info.external_attr >> 16):
+                problem = "a symbolic link, which a wheel cannot hold"
+            kept = PurePosixPath(info.filename)
+            keep = kept.name in _KEPT_OF_WHEEL and kept.parent.name.endswith(".dist-info")
+            with archive.open(info) as entry:
+                yield from _member(info.filename, entry, keep=keep, problem=problem)
+
+
+def _member(
+    path: str, entry: Readable, *, keep: bool, problem: str | None = None
+) -> Iterator[Member]:
+    with unpacked(entry, keep=keep) as content:
+        yield Member(
+            path=path,
+            elf=content.elf,
+            sha256=content.sha256,
+            size=content.size,
+            data=content.data,
+            problem=_name_problem(path) or problem,
+        )
+
+
+def _name_problem(path: str) -> str | None:
+    parts = path.split("/")
+    if path.startswith("/") or ".." in parts:
+        return "a name that leads out of the package"
+    if not path or "\0" in path or "\\" in path or len(path) > _MOST_NAME_BYTES:
+        return "a name that no file can have"
+    return None
 
 
 def _of_conda(path: Path) -> Iterator[Member]:
     from zstandard import ZstdDecompressor
 
-    with zipfile.ZipFile(path) as archive:
+    with zips.opened(path) as archive:
         parts = [name for name in archive.namelist() if name.endswith(".tar.zst")]
         found = [name for name in parts if name.startswith("pkg-")]
         if len(found) != 1:
             message = f"{path} must hold one pkg-*.tar.zst, and holds {len(found)}"
             raise Unreadable(message)
-        with (
-            archive.open(found[0]) as entry,
-            ZstdDecompressor().stream_reader(entry, read_across_frames=True) as stream,
-        ):
-            yield from _of_tar(cast("IO[bytes]", stream))
+        for name in (*(part for part in parts if part.startswith("info-")), found[0]):
+            with (
+                archive.open(name) as entry,
+                ZstdDecompressor().stream_reader(entry, read_across_frames=True) as stream,
+            ):
+                yield from _of_tar(cast("IO[bytes]", stream), zips.limit(path.stat().st_size))
 
 
-def _of_tar(stream: IO[bytes]) -> Iterator[Member]:
-    with tarfile.open(fileobj=stream, mode="r|") as tar:
-        for member in tar:
-            content = tar.extractfile(member) if member.isreg() else None
-            if content is not None and not member.name.startswith("info/"):
-                with _unpacked(content) as file:
-                    yield Member(path=member.name, elf=file)
+def _of_tar(stream: IO[bytes], limit: int) -> Iterator[Member]:
+    """Yield the files and links of a conda package's tar stream, its `info/` left out."""
+    total = 0
+    for count, member in enumerate(tar.members(stream)):
+        total += member.size
+        if total > limit or count > _MOST_MEMBERS:
+            message = f"it unpacks to more than {limit} bytes or {_MOST_MEMBERS} files"
+            raise zips.HostileArchive(message)
+        problem = _name_problem(member.path)
+        if member.kind == "link":
+            yield Member(path=member.path, target=member.target, problem=problem)
+        elif member.kind == "other":
+            yield Member(path=member.path, problem="neither a file nor a link")
+        elif member.kind == "file":
+            keep = member.path in _KEPT_OF_CONDA
+            if not keep and member.path.startswith("info/"):
+                continue
+            yield from _member(member.path, member.content, keep=keep)
 
 
-@contextmanager
-def _unpacked(entry: IO[bytes]) -> Iterator[BinaryIO | None]:
-    """Yield an ELF file in a place where it can be read in any order, None for other files."""
-    start = entry.read(len(MAGIC))
-    if start != MAGIC:
-        yield None
-        return
-    with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES) as file:
-        file.write(start)
-        shutil.copyfileobj(entry, file, 1 << 20)
-        file.seek(0)
-        yield cast("BinaryIO", file)
-
-
-def _is_elf(file: io.BufferedReader) -> bool:
+def _is_elf(file: BinaryIO) -> bool:
     start = file.read(len(MAGIC))
     file.seek(0)
     return start == MAGIC
