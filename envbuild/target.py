@@ -31,19 +31,48 @@ class Need:
     """One need of an environment.
 
     Attributes:
-        value: The need as text (a version range, a floor, a name), None if unknown.
-        origin: `recipe` or `file`: where it was read; None if unknown.
+        value: The need as text (a version range, a floor, a name), `none` where nothing is needed,
+            None if unknown.
+        origin: Where it was read: `recipe`, `file`, or the rows of facts that it follows from,
+            after `facts: `; None if unknown.
     """
 
     value: str | None
-    origin: Literal["recipe", "file"] | None
+    origin: str | None
+
+
+NONE = "none"
+UNKNOWN = Need(value=None, origin=None)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Needs:
-    """What a host must have before the environment may run on it (`needs.json`)."""
+    """What a host must have before the environment may run on it (`needs.json`).
+
+    What came after the first four is unknown in files of an earlier envbuild.
+
+    Attributes:
+        driver: Range of drivers.
+        gpus: Names of cards, joined by commas.
+        glibc: Oldest glibc, as a range.
+        cuda: The CUDA that the driver has to offer.
+        branches: Branches of the driver (`R550`), joined by commas.
+        floor: Oldest driver that runs the CUDA and the cards.
+        codes: GPU code of each framework: `NAME: sm_80 sm_90`, joined by `; `.
+        capabilities: Compute capabilities of the cards, joined by commas.
+        cpu: Oldest CPU (`x86_64_v3`), or the platform's processor.
+        platform: conda subdir.
+        memory: Most memory (bytes) that one of its services may take.
+    """
 
     driver: Need
     gpus: Need
     glibc: Need
     cuda: Need
+    branches: Need = UNKNOWN
+    floor: Need = UNKNOWN
+    codes: Need = UNKNOWN
+    capabilities: Need = UNKNOWN
+    cpu: Need = UNKNOWN
+    platform: Need = UNKNOWN
+    memory: Need = UNKNOWN

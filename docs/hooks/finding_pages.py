@@ -15,6 +15,7 @@ _TITLES = {
     "status": "Status",
     "verifying": "Verifying",
     "self": "Checking the installation",
+    "host": "This host, and an environment on it",
 }
 _ALLOW = {
     "facts": "In `envbuild check` and `envbuild lock`:",

@@ -248,12 +248,20 @@ class Here:
         Raises:
             FactsError: A table is wrong.
         """
+        return self.facts_of()
+
+    def facts_of(self, *tables: str) -> "Facts":
+        """Return the facts of some tables, by the names of their files; of all without a name.
+
+        Raises:
+            FactsError: A table is wrong.
+        """
         from pathlib import Path
 
         from envbuild.compat.tables import load
 
         told = self.told.get("ENVBUILD_FACTS")
-        return load(Path(told).expanduser() if told else None)
+        return load(Path(told).expanduser() if told else None, only=tables)
 
     @property
     def python(self) -> str | None:

@@ -33,6 +33,7 @@ SECTIONS: dict[str, dict[str, str]] = {
     "More": {
         "self": "Look after envbuild itself.",
         "config": "Show every setting with its value and where it was said.",
+        "doctor": "Say what this host is, and whether it can run an environment.",
         "triangle": "Say which frameworks, CUDA, drivers and cards go together, and why not.",
         "explain": "Tell what is known about a topic, a code, a package, a card or a driver.",
         "facts": "Show what is known of drivers, CUDA, cards and frameworks, with sources.",

@@ -21,7 +21,7 @@ def check(subject: Subject, facts: Facts) -> Findings:
         subject: What is checked.
         facts: The tables.
     """
-    builds = _builds(subject, facts)
+    builds = builds_of(subject, facts)
     return (
         *_cards(subject, facts),
         *(one for build in builds for one in _code(subject, facts, build)),
@@ -34,7 +34,7 @@ def check(subject: Subject, facts: Facts) -> Findings:
     )
 
 
-def _builds(subject: Subject, facts: Facts) -> list[FrameworkBuild]:
+def builds_of(subject: Subject, facts: Facts) -> list[FrameworkBuild]:
     """Return the framework builds that are locked as wheels of the default index."""
     wanted: list[tuple[str, str, str]] = []
     if torch := subject.pypi("torch"):

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from envbuild.packages import CondaPackage, PipPackage
 from envbuild.target import Platform
 
 _CUDA_IN_BUILD = re.compile(r"cuda[_-]?(?P<major>1[0-9])[._]?(?P<minor>[0-9])(?![0-9])")
@@ -84,3 +85,10 @@ class Subject:
         """Return the conda package of a name, or None."""
         found = (one for one in self.parts if one.kind == "conda" and one.name == name)
         return next(found, None)
+
+
+def part_of(package: CondaPackage | PipPackage) -> Part:
+    """Return a package as the facts look at it."""
+    if isinstance(package, CondaPackage):
+        return Part(kind="conda", name=package.name, version=package.version, build=package.build)
+    return Part(kind="pypi", name=package.name, version=package.version)

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from envbuild.host.machine import DeviceNode, Driver, DriverLibrary, Flavour, Module
-from envbuild.host.readings import Reading, Unsupported, Value
-from envbuild.host.tree import Tree, known, then
+from envbuild.host.readings import Reading, Unsupported, Value, known
+from envbuild.host.tree import Tree, then
 
 _NVRM = re.compile(
     r"^NVRM version:.*?(?P<open>Open )?Kernel Module.*?\s(?P<version>\d+\.\d+(?:\.\d+)?)\s"

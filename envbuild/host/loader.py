@@ -6,7 +6,8 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from envbuild.host.machine import LoaderPlace
-from envbuild.host.tree import Tree, known
+from envbuild.host.readings import known
+from envbuild.host.tree import Tree
 
 _LIBRARY = re.compile(
     r"lib(?:cudart|cublas|cublasLt|cudnn\w*|nccl|nvrtc|nvJitLink|cufft|curand|cusolver|cusparse"

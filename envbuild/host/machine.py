@@ -5,12 +5,10 @@ Everything that can be missing is a `Reading`. Sizes are in bytes.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Literal
 
 from envbuild.host.model import Nvml
-from envbuild.host.readings import NoAnswer, Reading
-
-NOT_ASKED: Final = NoAnswer("not asked")
+from envbuild.host.readings import NOT_ASKED, Reading
 
 DeviceKind = Literal["gpu", "nvswitch"]
 Flavour = Literal["open", "proprietary"]

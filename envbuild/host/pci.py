@@ -5,8 +5,8 @@ import struct
 from collections.abc import Iterator
 
 from envbuild.host.machine import AcsPort, DeviceKind, Iommu, Link, Pci, PciDevice
-from envbuild.host.readings import Lost, NoPermission, Reading, Unsupported, Value
-from envbuild.host.tree import Tree, known, then
+from envbuild.host.readings import Lost, NoPermission, Reading, Unsupported, Value, known
+from envbuild.host.tree import Tree, then
 
 _DEVICES = "sys/bus/pci/devices"
 _NVIDIA = "0x10de"

@@ -2,13 +2,15 @@
 
 import os
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from envbuild.host import driver, kernel_log, loader, pci, system
 from envbuild.host.machine import Host, Machine
 from envbuild.host.model import Nvml
-from envbuild.host.tree import Tree, known
+from envbuild.host.readings import known
+from envbuild.host.tree import Tree
 
 _VARIABLES = (
     "CUDA_VISIBLE_DEVICES",
@@ -39,38 +41,43 @@ class Where:
     may: Callable[[Path, int], bool] = os.access
 
 
-def probe(where: Where, *, nvml: Nvml, name: str, taken: str) -> Host:
-    """Return what a host says of itself.
+def probe(where: Where, *, ask: Callable[[], Nvml], name: str, taken: str) -> Host:
+    """Return what a host says of itself; files are read while NVML is asked.
 
     Args:
         where: Where its files are.
-        nvml: What NVML says.
+        ask: Asks NVML; `gpus.read_nvml`. It is called in this thread: what it starts ends with it.
         name: The machine's name.
         taken: This instant (RFC 3339, UTC).
     """
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        files = pool.submit(_machine, where)
+        nvml = ask()
+        return Host(
+            name=name,
+            taken=taken,
+            root=os.geteuid() == 0,
+            driver_root=str(where.driver_root or where.root),
+            nvml=nvml,
+            machine=files.result(),
+        )
+
+
+def _machine(where: Where) -> Machine:
     tree, driver_tree = Tree(where.root), Tree(where.driver_root or where.root)
     cpu = system.cpu(tree)
     machine = known(cpu.architecture) or "x86_64"
-    return Host(
-        name=name,
-        taken=taken,
-        root=os.geteuid() == 0,
-        driver_root=str(where.driver_root or where.root),
-        nvml=nvml,
-        machine=Machine(
-            driver=driver.read(tree, driver_tree, machine=machine),
-            nodes=driver.nodes(tree, where.may),
-            pci=pci.read(tree),
-            log=kernel_log.read(tree),
-            daemons=system.daemons(tree, driver_tree),
-            system=system.system(tree, machine=machine),
-            cpu=cpu,
-            memory=system.memory(tree),
-            disk=system.disk(where.store),
-            loader=loader.read(tree, where.variables, machine=machine),
-            variables={
-                name: where.variables[name] for name in _VARIABLES if where.variables.get(name)
-            },
-            modprobe=driver.modprobe(driver_tree),
-        ),
+    return Machine(
+        driver=driver.read(tree, driver_tree, machine=machine),
+        nodes=driver.nodes(tree, where.may),
+        pci=pci.read(tree),
+        log=kernel_log.read(tree),
+        daemons=system.daemons(tree, driver_tree),
+        system=system.system(tree, machine=machine),
+        cpu=cpu,
+        memory=system.memory(tree),
+        disk=system.disk(where.store),
+        loader=loader.read(tree, where.variables, machine=machine),
+        variables={name: where.variables[name] for name in _VARIABLES if where.variables.get(name)},
+        modprobe=driver.modprobe(driver_tree),
     )

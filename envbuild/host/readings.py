@@ -9,12 +9,13 @@ from typing import Final, Generic, TypeAlias, TypeVar
 from msgspec import Struct
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 
-class Value(Struct, Generic[T], frozen=True, tag_field="reading", tag="value"):
+class Value(Struct, Generic[T_co], frozen=True, tag_field="reading", tag="value"):
     """What was read."""
 
-    value: T
+    value: T_co
 
 
 class Unsupported(Struct, frozen=True, tag_field="reading", tag="unsupported"):
@@ -59,4 +60,11 @@ class NoAnswer(Struct, frozen=True, tag_field="reading", tag="no-answer"):
 
 Silence: TypeAlias = Unsupported | NoPermission | Lost | NoAnswer
 Reading: TypeAlias = Value[T] | Silence
+
+
+def known(reading: Reading[T]) -> T | None:
+    """Return what was read, or None."""
+    return reading.value if isinstance(reading, Value) else None
+
+
 NOT_ASKED: Final = NoAnswer("not asked")

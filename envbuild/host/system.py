@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 
 from envbuild.host.machine import Cpu, Daemon, Disk, Memory, System
-from envbuild.host.readings import NoPermission, Reading, Unsupported, Value
-from envbuild.host.tree import Tree, known, then
+from envbuild.host.readings import NoPermission, Reading, Unsupported, Value, known
+from envbuild.host.tree import Tree, then
 
 _LIBC = re.compile(rb"GNU C Library [^\n]*? version (\d+\.\d+)")
 _LIBC_PLACES = ("lib/{machine}-linux-gnu", "lib64", "usr/lib64", "usr/lib")

@@ -109,8 +109,3 @@ def then(reading: Reading[T], parse: Callable[[T], U], *, where: str = "") -> Re
         return Value(parse(reading.value))
     except ValueError:
         return NoAnswer(f"{where} says {str(reading.value)[:60]!r}".strip())
-
-
-def known(reading: Reading[T]) -> T | None:
-    """Return what was read, or None."""
-    return reading.value if isinstance(reading, Value) else None

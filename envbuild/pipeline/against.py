@@ -4,10 +4,9 @@ from datetime import date
 
 from envbuild.compat.check import check
 from envbuild.compat.model import Facts
-from envbuild.compat.subject import Part, Subject
+from envbuild.compat.subject import Part, Subject, part_of
 from envbuild.findings import Findings
 from envbuild.lock.model import Lock
-from envbuild.packages import CondaPackage, PipPackage
 from envbuild.pipeline import allow
 from envbuild.recipe.load import LoadedRecipe
 from envbuild.recipe.requirements import pip_needs
@@ -28,12 +27,12 @@ def against_facts(
     found = [
         finding
         for platform in loaded.recipe.target.platforms
-        for finding in check(_subject(loaded, lock, platform), facts)
+        for finding in check(subject_of(loaded, lock, platform), facts)
     ]
     return allow.judge(tuple(found), loaded, today=today)
 
 
-def _subject(loaded: LoadedRecipe, lock: Lock | None, platform: Platform) -> Subject:
+def subject_of(loaded: LoadedRecipe, lock: Lock | None, platform: Platform) -> Subject:
     """Return what the facts are held against, for one platform."""
     recipe = loaded.recipe
     half = None if lock is None else lock.for_platform(platform)
@@ -50,15 +49,11 @@ def _subject(loaded: LoadedRecipe, lock: Lock | None, platform: Platform) -> Sub
         cuda=recipe.triangle.cuda,
         cudnn=recipe.triangle.cudnn,
         compiler=recipe.build.compiler,
-        parts=_pins(loaded) if half is None else (*map(_part, half.conda), *map(_part, half.pip)),
+        parts=_pins(loaded)
+        if half is None
+        else (*map(part_of, half.conda), *map(part_of, half.pip)),
         places=places,
     )
-
-
-def _part(package: CondaPackage | PipPackage) -> Part:
-    if isinstance(package, CondaPackage):
-        return Part(kind="conda", name=package.name, version=package.version, build=package.build)
-    return Part(kind="pypi", name=package.name, version=package.version)
 
 
 def _pins(loaded: LoadedRecipe) -> tuple[Part, ...]:

@@ -18,10 +18,11 @@ from envbuild.pipeline import allow
 from envbuild.pipeline.against import against_facts
 from envbuild.pipeline.ask import Ask
 from envbuild.pipeline.lock import LockOptions, check_lock, make_lock, write_lock
+from envbuild.pipeline.needs import needs_of
 from envbuild.progress import Progress
 from envbuild.recipe.load import LoadedRecipe, load
 from envbuild.store import manifest as manifests
-from envbuild.store import needs, noop, orders, present
+from envbuild.store import noop, orders, present
 from envbuild.store.create import Host
 from envbuild.store.layout import GENERATION_FORMAT, Place, Store
 from envbuild.store.manifest import Inputs, Interpreter
@@ -61,7 +62,9 @@ def new_order(
     else:
         progress.step("checking that the lock answers the recipe")
         findings = _answered(lock, loaded, ask.facts(), now=now)
-    order = make_order(loaded, lock, ask.platform, inputs=inputs, findings=findings)
+    order = make_order(
+        loaded, lock, ask.platform, inputs=inputs, findings=findings, facts=ask.facts()
+    )
     if not ask.frozen and order.environment_digest:
         orders.keep(store, paths[0], locks, order)
     order = replace(order, findings=(*said, *order.findings))
@@ -177,7 +180,13 @@ def _wish(ask: Ask, place: Place) -> host.Wish:
 
 
 def make_order(
-    loaded: LoadedRecipe, lock: Lock, platform: Platform, *, inputs: Inputs, findings: Findings
+    loaded: LoadedRecipe,
+    lock: Lock,
+    platform: Platform,
+    *,
+    inputs: Inputs,
+    findings: Findings,
+    facts: Facts | None = None,
 ) -> Order:
     """Join a recipe and its lock for one platform.
 
@@ -189,6 +198,7 @@ def make_order(
         platform: This machine's.
         inputs: The files they were read from.
         findings: What reading had to say.
+        facts: The tables, from which what it needs of a host follows; None where nobody asks.
 
     Raises:
         LockError: The lock does not cover the platform.
@@ -224,7 +234,7 @@ def make_order(
         imports=recipe.smoke.imports,
         commands=recipe.smoke.commands,
         allow=allow.allowed(loaded),
-        needs=needs.from_recipe(recipe),
+        needs=needs_of(loaded, lock, platform, facts or Facts()),
         inputs=inputs,
         findings=findings,
     )

@@ -20,6 +20,7 @@ STAGES = {
     "status": "envbuild status",
     "verifying": "envbuild verify",
     "self": "envbuild self check",
+    "host": "envbuild doctor",
 }
 """The command that finds it, by the name that a page's head has."""
 _HEAD = re.compile(r"---\n(.*?)\n---\n", re.DOTALL)

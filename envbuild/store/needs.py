@@ -1,29 +1,60 @@
 """What a host must have before a generation may run on it: `needs.json`."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
 from envbuild.errors import StoreError
 from envbuild.store.layout import Generation
-from envbuild.target import Need, Needs
+from envbuild.target import MACHINES, NONE, Need, Needs, Platform
 
 if TYPE_CHECKING:
     from envbuild.recipe.model import Recipe
 
 VERSION = 1
-_FIELDS = ("driver", "gpus", "glibc", "cuda")
+_FIRST = ("driver", "gpus", "glibc", "cuda")
+_FIELDS = tuple(field.name for field in fields(Needs))
+_SIZES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
-def from_recipe(recipe: "Recipe") -> Needs:
-    """Return what the recipe says; what it does not say is unknown, never guessed."""
+def from_recipe(recipe: "Recipe", platform: Platform) -> Needs:
+    """Return what the recipe says; what it does not say is unknown, never guessed.
+
+    A recipe that names no card is for CPUs only: it needs no driver either.
+
+    Args:
+        recipe: The recipe.
+        platform: conda subdir.
+    """
+    from envbuild.recipe.targets import target as target_of
+
     target = recipe.target
+    spare = None if target.gpus else NONE
     return Needs(
-        driver=_need(target.driver),
-        gpus=_need(",".join(target.gpus) or None),
+        driver=_need(target.driver or spare),
+        gpus=_need(",".join(target.gpus) or NONE),
         glibc=_need(f">={target.glibc}"),
-        cuda=_need(target.cuda or recipe.triangle.cuda),
+        cuda=_need(target.cuda or recipe.triangle.cuda or spare),
+        branches=_need(",".join(target.driver_branches) or NONE),
+        floor=_need(spare),
+        codes=_need(spare),
+        capabilities=_need(spare),
+        cpu=_need(target_of(recipe, platform).archspec or MACHINES[platform]),
+        platform=_need(platform),
+        memory=_need(_memory(recipe)),
     )
+
+
+def _memory(recipe: "Recipe") -> str:
+    """Return the most bytes that a service may take; percent are of any host."""
+    limits = [*(service.limits for service in recipe.services.values()), recipe.slice]
+    texts = [one.memory_max for one in limits if one is not None]
+    sizes = [
+        int(text.rstrip("KMGT")) * _SIZES.get(text[-1], 1)
+        for text in texts
+        if text and text.rstrip("KMGT").isdigit()
+    ]
+    return str(max(sizes)) if sizes else NONE
 
 
 def _need(value: str | None) -> Need:
@@ -44,7 +75,8 @@ def loads(text: str | bytes) -> Needs:
     try:
         data: dict[str, Any] = json.loads(text)
         if data["version"] == VERSION:
-            return Needs(**{field: Need(**data[field]) for field in _FIELDS})
+            there = {field: data[field] for field in _FIELDS if field in data or field in _FIRST}
+            return Needs(**{field: Need(**need) for field, need in there.items()})
     except (KeyError, TypeError) as error:
         message = f"damaged: {error}"
         raise ValueError(message) from error

@@ -22,7 +22,7 @@ def tree(tmp_path: Path) -> HostTree:
 def _machine(tree: HostTree, **more: object) -> Machine:
     where = Where(root=tree.root, store=tree.root, may=everyone, **more)  # type: ignore[arg-type]
     nvml = Nvml(state=NvmlState.NO_LIBRARY)
-    host = probe(where, nvml=nvml, name="demo", taken="2026-12-01T00:00:00Z")
+    host = probe(where, ask=lambda: nvml, name="demo", taken="2026-12-01T00:00:00Z")
     assert msgspec.json.decode(msgspec.json.encode(host), type=Host) == host
     return host.machine
 

@@ -20,20 +20,40 @@ def test_what_the_recipe_says_has_an_origin_and_the_rest_is_null() -> None:
             "triangle": {"cuda": "12.4"},
         }
     )
-    found = needs.from_recipe(recipe)
+    found = needs.from_recipe(recipe, "linux-64")
     assert found.driver == Need(value=">=550.54", origin="recipe")
     assert found.gpus == Need(value="h100,h200", origin="recipe")
     assert found.glibc == Need(value=">=2.28", origin="recipe")
     assert found.cuda == Need(value="12.4", origin="recipe")
-    bare = needs.from_recipe(Recipe.model_validate({"name": "demo"}))
-    assert bare.driver == bare.gpus == bare.cuda == Need(value=None, origin=None)
-    data = json.loads(needs.dumps(bare))
+    assert found.codes == found.floor == Need(value=None, origin=None)
+    data = json.loads(needs.dumps(found))
     assert data["version"] == 1
-    assert data["cuda"] == {"value": None, "origin": None}
+    assert data["codes"] == {"value": None, "origin": None}
+
+
+def test_a_recipe_without_cards_needs_none() -> None:
+    bare = needs.from_recipe(Recipe.model_validate({"name": "demo"}), "linux-64")
+    assert bare.driver == bare.gpus == bare.cuda == Need(value="none", origin="recipe")
+    assert bare.platform == Need(value="linux-64", origin="recipe")
+    assert bare.cpu == Need(value="x86_64", origin="recipe")
+
+
+def test_the_most_memory_that_a_service_may_take_is_a_need() -> None:
+    services = {"one": {"exec": "true", "limits": {"memory_max": "2G"}}}
+    recipe = Recipe.model_validate({"name": "demo", "services": services})
+    found = needs.from_recipe(recipe, "linux-64")
+    assert found.memory == Need(value=str(2 << 30), origin="recipe")
+
+
+def test_what_an_earlier_version_wrote_is_unknown_beyond_that() -> None:
+    need = {"value": None, "origin": None}
+    text = {"version": 1, **dict.fromkeys(("driver", "gpus", "glibc", "cuda"), need)}
+    found = needs.loads(json.dumps(text))
+    assert found.codes == found.platform == Need(value=None, origin=None)
 
 
 def test_what_is_written_is_read() -> None:
-    found = needs.from_recipe(Recipe.model_validate({"name": "demo"}))
+    found = needs.from_recipe(Recipe.model_validate({"name": "demo"}), "linux-64")
     assert needs.loads(needs.dumps(found)) == found
 
 
