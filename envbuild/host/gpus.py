@@ -10,6 +10,7 @@ import msgspec
 
 from envbuild.host.model import Gpu, Nvml, NvmlState
 from envbuild.host.plausible import Impossible, judged
+from envbuild.host.readings import NOT_ASKED
 from envbuild.tools.nvml import Cell, Ending, Heard, Limits, hear
 
 # nvml.h, nvmlReturn_t
@@ -50,7 +51,7 @@ def read_nvml(
         "state": state,
         "why": why,
         **{
-            name: _reading(name, heard.said.get((None, name)), why)
+            name: _reading(name, heard.said.get((None, name)), _silence(heard, None, name, why))
             for name in ("library", "driver", "cuda")
         },
         "gpus": [_gpu(index, heard, why) for index in range(count)],
@@ -76,7 +77,8 @@ def _gpu(index: int, heard: Heard, why: str) -> dict[str, Any]:
     for path in _paths():
         group, _, name = path.rpartition(".")
         place = tree.setdefault(group, {}) if group else tree
-        place[name] = _reading(path, heard.said.get((index, path), whole), why)
+        cell = heard.said.get((index, path), whole)
+        place[name] = _reading(path, cell, _silence(heard, index, path, why))
     return tree
 
 
@@ -94,10 +96,17 @@ def _leaves(kind: type[Any], prefix: str) -> Iterator[str]:
             yield prefix + each.name
 
 
+def _silence(heard: Heard, card: int | None, path: str, why: str) -> str:
+    """Return why a field was not answered, or was not reached."""
+    if heard.unanswered == (card, path):
+        return why
+    return f"not asked: {why}" if why else NOT_ASKED.why
+
+
 def _reading(path: str, cell: Cell | None, why: str) -> dict[str, Any]:
     """Return the tree of a reading; where nothing was said at all, `why` says why."""
     if cell is None:
-        return {"reading": "no-answer", "why": f"not asked: {why}" if why else "not asked"}
+        return {"reading": "no-answer", "why": why}
     if "error" in cell:
         return {"reading": _SILENCES.get(cell["error"], "no-answer"), "why": _why(cell)}
     value = cell["value"]

@@ -48,6 +48,13 @@ def _words(what: str, words: Mapping[int, Any]) -> Check:
     return functools.partial(_one_of, words=words, what=what)
 
 
+def _flag(value: int) -> bool:
+    if value not in (0, 1):
+        message = f"{value} is neither yes nor no"
+        raise Impossible(message)
+    return value == 1
+
+
 def _cuda(value: int) -> str:
     """Return 12040 as 12.4 (nvml.h: 1000 times the major and ten times the minor version)."""
     number = _within(value, low=1000, high=999_990, what="version of CUDA")
@@ -126,13 +133,13 @@ _CONFIGURATION = {
     7: "invalid-location",
     8: "invalid-gpu-state",
 }
-_FLAG = _words("yes or no", {0: False, 1: True})
 # Counters of 32 and 64 bits; all bits set is "not available" (nvml.h, NVML_VALUE_NOT_AVAILABLE).
 _COUNT_32 = _between(0, 2**32 - 2, "count")
 _COUNT_64 = _between(0, 2**63 - 1, "count")
 _BYTES = _between(0, 2**46, "amount of memory in bytes")  # 64 TiB: hundred times what cards have
 _MIB = _between(1, 2**26, "amount of memory in MiB")
-_DEGREES = _between(-40, 150, "temperature")  # silicon; cards turn themselves off near 100
+# A card that runs is warmer than 0: 0 and -1 are what was never filled in. It ends itself near 100.
+_DEGREES = _between(1, 150, "temperature")
 _LIMIT = _between(1, 150, "limit of temperature")
 _MARGIN = _between(-150, 150, "margin of temperature")
 _MILLIWATT = _between(0, 20_000_000, "power in mW")  # 20 kW: ten times what one card takes
@@ -152,37 +159,37 @@ _CHECKS: dict[str, Check] = {
     "memory.used_bytes": _BYTES,
     "memory.free_bytes": _BYTES,
     "memory.reserved_bytes": _BYTES,
-    "mig.current": _FLAG,
-    "mig.pending": _FLAG,
+    "mig.current": _flag,
+    "mig.pending": _flag,
     "mig.most_devices": _INSTANCE,
     "mig.devices.gpu_instance": _INSTANCE,
     "mig.devices.compute_instance": _INSTANCE,
     "mig.devices.memory_mib": _MIB,
     "mig.devices.multiprocessors": _between(1, 10_000, "number of multiprocessors"),
-    "persistence": _FLAG,
+    "persistence": _flag,
     "compute_mode": _words(
         "compute mode",
         {0: "default", 1: "exclusive-thread", 2: "prohibited", 3: "exclusive-process"},
     ),
-    "ecc.current": _FLAG,
-    "ecc.pending": _FLAG,
+    "ecc.current": _flag,
+    "ecc.pending": _flag,
     "ecc.corrected_volatile": _COUNT_64,
     "ecc.corrected_aggregate": _COUNT_64,
     "ecc.uncorrected_volatile": _COUNT_64,
     "ecc.uncorrected_aggregate": _COUNT_64,
     "remapped_rows.corrected": _COUNT_32,
     "remapped_rows.uncorrected": _COUNT_32,
-    "remapped_rows.pending": _FLAG,
-    "remapped_rows.failed": _FLAG,
+    "remapped_rows.pending": _flag,
+    "remapped_rows.failed": _flag,
     "remapped_rows.spare": _spare,
-    "retired_pages.pending": _FLAG,
+    "retired_pages.pending": _flag,
     "pcie.generation": _GENERATION,
     "pcie.width": _WIDTH,
     "pcie.max_generation": _GENERATION,
     "pcie.max_width": _WIDTH,
     "pcie.card_max_generation": _GENERATION,
     "pcie.replays": _COUNT_32,
-    "nvlinks.active": _FLAG,
+    "nvlinks.active": _flag,
     "nvlinks.remote": _words(
         "kind of device", {0: "gpu", 1: "ibm-npu", 2: "switch", 255: "unknown"}
     ),
@@ -221,8 +228,8 @@ _CHECKS: dict[str, Check] = {
     "clocks.reasons": _reasons,
     "utilization.gpu_percent": _PERCENT,
     "utilization.memory_percent": _PERCENT,
-    "firmware.gsp_enabled": _FLAG,
-    "firmware.gsp_default": _FLAG,
+    "firmware.gsp_enabled": _flag,
+    "firmware.gsp_default": _flag,
     "processes.compute.memory_bytes": _BYTES,
     "processes.graphics.memory_bytes": _BYTES,
     "processes.mps.memory_bytes": _BYTES,

@@ -72,11 +72,13 @@ class Heard:
     Attributes:
         said: Cells by card (None: the driver) and path; see `nvml_asking`.
         ending: How the asking ended.
+        unanswered: Card and path of what was asked last, where it did not end well.
         why: In words, where it did not end well.
     """
 
     said: Mapping[tuple[int | None, str], Cell] = field(default_factory=dict)
     ending: Ending = Ending.WHOLE
+    unanswered: tuple[int | None, str] | None = None
     why: str = ""
 
 
@@ -155,15 +157,19 @@ def _heard(lines: list[list[Any]], late: str, status: int) -> Heard:
     said = {(line[1], line[2]): line[3] for line in lines if line[0] == "said"}
     if lines and lines[-1] == ["end"]:
         return Heard(said=said)
-    asked = [line for line in lines if line[0] == "ask"]
+    unanswered = None
     call = "nothing was asked"
-    if asked:
-        _, card, _, function = asked[-1]
-        call = function if card is None else f"{function} on GPU {card}"
+    for what, *rest in reversed(lines):
+        if what == "ask":
+            card, path, function = rest
+            unanswered = (card, path)
+            call = function if card is None else f"{function} on GPU {card}"
+            break
     if late:
-        return Heard(said=said, ending=Ending.SILENT, why=f"{call} {late}")
+        why = f"{call} {late}"
+        return Heard(said=said, ending=Ending.SILENT, unanswered=unanswered, why=why)
     how = f"status {status}"
     with contextlib.suppress(ValueError):
         how = signal.Signals(-status).name
     why = f"the process that asks NVML ended with {how} in {call}"
-    return Heard(said=said, ending=Ending.DIED, why=why)
+    return Heard(said=said, ending=Ending.DIED, unanswered=unanswered, why=why)

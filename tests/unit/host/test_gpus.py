@@ -130,6 +130,8 @@ def test_raw_values_become_words(path: str, raw: object, value: object) -> None:
         ("pcie.width", 255),
         ("pcie.width", 3),
         ("temperature.gpu_c", 4294967295),
+        ("temperature.gpu_c", -1),
+        ("temperature.memory_c", 0),
         ("temperature.slowdown_c", 0),
         ("power.usage_mw", 2**32 - 1),
         ("power.limit_mw", 0),
