@@ -97,6 +97,15 @@ def test_version_constants_are_the_sizes_of_their_structures() -> None:
     assert wrong == _WRONG
 
 
+def _symbols(name: str) -> set[str]:
+    """Return the library's functions that one of nvidia-ml-py's calls."""
+    source = Path(pynvml.__file__).read_text()
+    code = re.search(rf"def {name}\(.*?\n(?=def |@|class )", source, re.DOTALL)
+    assert code is not None, name
+    symbols = set(re.findall(r'_nvmlGetFunctionPointer\("(\w+)"\)', code[0]))
+    return symbols.union(*map(_symbols, re.findall(r"return (nvml\w+)\(", code[0])))
+
+
 @pytest.mark.parametrize("old", [False, True])
 def test_all_that_is_called_is_there(old: bool, program: Callable[[str], str]) -> None:  # noqa: FBT001
     program("gcc")
@@ -106,11 +115,6 @@ def test_all_that_is_called_is_there(old: bool, program: Callable[[str], str]) -
     named = re.findall(r'"(nvml(?:System|Device|Gpu|Compute)\w+)"', text)
     called = {name for name in named if hasattr(pynvml, name)}
     assert len(called) > 50
-    source = Path(pynvml.__file__).read_text()
-    symbols = set()
-    for name in called:
-        start = re.search(rf"def {name}\(.*?\n(?=def |@|class )", source, re.DOTALL)
-        assert start is not None, name
-        symbols |= set(re.findall(r'_nvmlGetFunctionPointer\("(\w+)"\)', start[0]))
+    symbols = {symbol for name in called for symbol in _symbols(name)}
     missing = {name for name in symbols if not hasattr(library, name)}
     assert missing == (_LATER if old else set())
