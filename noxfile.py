@@ -52,6 +52,15 @@ def stress(session: nox.Session) -> None:
 
 
 @nox.session
+def facts(session: nox.Session) -> None:
+    """The facts against PyPI: every row read anew, twenty wheels read whole (10 GB)."""
+    session.install("-e", ".[test]")
+    env = {"ENVBUILD_TEST_FACTS": "all"}
+    told = ("--junit-xml", "build/facts.xml", "-o", "junit_family=xunit1")
+    session.run("pytest", "tests/integration/test_facts_pypi.py", *told, *session.posargs, env=env)
+
+
+@nox.session
 def wheel(session: nox.Session) -> None:
     """Build the wheel, install it elsewhere, use what it ships."""
     with tempfile.TemporaryDirectory() as folder:

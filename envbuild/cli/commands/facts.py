@@ -214,10 +214,11 @@ def _derived(index: "Index", framework: str, version: str) -> "tuple[Derived, ..
     from envbuild.compat.derive.builds import PROJECTS
     from envbuild.compat.derive.builds import derive as read
 
-    if rows := read(index, framework, version, read_libraries=True):
-        return rows
     known = index.versions(PROJECTS[framework])
-    if Version(version) in known:
+    named = next((f"{one}" for one in known if one == Version(version)), None)
+    if named is not None:
+        if rows := read(index, framework, named, read_libraries=True):
+            return rows
         message = f"PyPI has no build for CUDA on Linux of {framework} {version}"
         raise FactsError(message, source=version)
     near = get_close_matches(version, [f"{one}" for one in sorted(known, reverse=True)], n=1)
