@@ -139,7 +139,7 @@ def test_a_release_is_read_and_verified(
     assert envbuild("facts", "verify", "2.99.0") == 1
     told = capsys.readouterr().out
     assert "pytorch 2.99.0 pypi: cudnn: the table has 9.9, found 9.10.2.21" in told
-    assert "codes, compiler, cxx11_abi, glibc" in told
+    assert "not read of 1 rows without --libraries: codes, compiler, cxx11_abi, glibc" in told
     assert envbuild("facts", "verify", "2.99.0", "--libraries", "--json") == 1
     (row,) = json.loads(capsys.readouterr().out)["facts"]
     assert [each["column"] for each in row["differences"]] == ["cudnn", "codes"]
@@ -212,10 +212,8 @@ def test_json_says_what_was_fetched(
         (["derive", "pytorch"], 2, "is not FRAMEWORK==VERSION"),
         (["derive", "pytorch==new"], 2, "is not FRAMEWORK==VERSION"),
         (["derive", "pytorch==2.99.0", "jax==0.9.0"], 2, "holds the builds of one framework"),
-        (["derive", "pytorch==2.99.0", "--offline"], 8, "not in the cache"),
         (["derive", "jax==0.9.0"], 8, "404 Not Found"),
         (["verify", "voodoo"], 3, "no fact has 'voodoo'"),
-        (["verify", "2.9.1", "pypi", "--offline"], 8, "not in the cache"),
     ],
 )
 def test_what_cannot_be_read(
@@ -226,6 +224,16 @@ def test_what_cannot_be_read(
     told: str,
 ) -> None:
     assert told in refused(capsys, code, *words)
+
+
+def test_offline_nothing_is_asked(
+    server: IndexServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ENVBUILD_OFFLINE", "1")
+    assert "cannot be done offline" in refused(capsys, 8)
+    assert "cannot be done offline" in refused(capsys, 8, "verify", "2.9.1", "pypi")
+    assert envbuild("facts", "verify", "gpu h100") == 0
+    assert server.log == []
 
 
 @pytest.mark.parametrize("place", ["page", "wheel"])

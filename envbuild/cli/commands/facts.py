@@ -109,7 +109,6 @@ def show(here: Here, words: tuple[str, ...], as_json: bool) -> None:  # noqa: FB
     help="Also read the libraries in the wheels, in parts: GPU code, compiler, ABI, glibc; about "
     "10 MB and a few seconds a build. Without it METADATA and file names are read.",
 )
-@options.offline_option
 @options.json_option
 @click.pass_obj
 def verify(here: Here, words: tuple[str, ...], *, libraries: bool, as_json: bool) -> int:
@@ -142,7 +141,6 @@ def verify(here: Here, words: tuple[str, ...], *, libraries: bool, as_json: bool
     """,
 )
 @click.argument("releases", metavar="FRAMEWORK==VERSION…", nargs=-1, required=True)
-@options.offline_option
 @options.json_option
 @click.pass_obj
 def derive(here: Here, releases: tuple[str, ...], *, as_json: bool) -> None:
@@ -239,13 +237,17 @@ def _verified_text(found: "Sequence[Verified]", *, quiet: bool) -> str:
         for one in found
         for each in one.differences
     ]
+    unread = [one for one in found if one.unread]
+    if unread and not quiet:
+        columns = sorted({column for one in unread for column in one.unread})
+        lines.append(f"not read of {len(unread)} rows without --libraries: {', '.join(columns)}")
     documents: dict[tuple[str, ...], list[str]] = {}
     for one in found:
         if one.documented:
             what = "" if one.verdict == "not derivable" else f" ({', '.join(one.documented)})"
             documents.setdefault(one.row.sources, []).append(one.row.name + what)
     if documents and not quiet:
-        lines.append("not read, from documents:")
+        lines.append("from documents:")
         for sources, names in documents.items():
             lines += [f"  {'; '.join(sources)}", *(f"    {name}" for name in names)]
     verdicts = [one.verdict for one in found]
@@ -263,6 +265,7 @@ def _verified_json(found: "Sequence[Verified]") -> dict[str, object]:
                 "verdict": one.verdict,
                 "differences": [asdict(each) for each in one.differences],
                 "checked": list(one.checked),
+                "unread": list(one.unread),
                 "documented": list(one.documented),
                 "sources": list(one.row.sources),
             }

@@ -13,6 +13,7 @@ from packaging.version import Version
 
 from envbuild.access import Access
 from envbuild.compat.derive.metadata import Metadata, parse
+from envbuild.errors import FetchError
 from envbuild.target import MACHINES, Platform
 from envbuild.tools import index_files, remote_zip, uv
 from envbuild.tools.http import Session
@@ -115,8 +116,12 @@ def default(access: Access) -> Index:
     """Return the index that the user's settings name, else the one that uv asks.
 
     Raises:
+        FetchError: We are offline.
         ToolError: uv is missing or fails.
     """
+    if access.offline:
+        message = "what an index has is read anew each time, which cannot be done offline"
+        raise FetchError(message, hint="run it without ENVBUILD_OFFLINE")
     address = access.default_index
     if address is None:
         with scratch() as (folder, _):

@@ -11,6 +11,12 @@ from envbuild.native.code import GpuCode, code_of
 from envbuild.native.model import ElfFacts, version_text
 from envbuild.tools.remote_zip import RemoteZip
 
+COLUMNS = {
+    "pytorch": ("cuda", "codes", "compiler", "cxx11_abi", "glibc"),
+    "jax": ("codes", "compiler", "glibc"),
+}
+"""What libraries say of a build of a framework; METADATA mostly names PyTorch's CUDA too."""
+
 _IN_MEMORY_BYTES = 64 << 20
 _MOST_BYTES = 256 << 20
 

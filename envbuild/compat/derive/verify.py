@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
+from envbuild.compat.derive import libraries
 from envbuild.compat.derive.builds import Derived, derive
 from envbuild.compat.derive.index import Index
 from envbuild.compat.model import FrameworkBuild, Row
@@ -40,13 +41,15 @@ class Verified:
         verdict: Whether it is as it was read; what has no files on PyPI is not derivable.
         differences: Where it differs.
         checked: Columns that were read.
-        documented: Columns that hold something which was not read: it is from the row's sources.
+        unread: Columns that reading the libraries would tell.
+        documented: Columns that come from the documents among the row's sources.
     """
 
     row: Row
     verdict: Verdict
     differences: tuple[Difference, ...] = ()
     checked: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
     documented: tuple[str, ...] = ()
 
 
@@ -121,12 +124,15 @@ def _held(row: Row, found: Mapping[tuple[str, str, str, str], Derived]) -> Verif
         lacks = Difference(column="release", table=row.wheel, found=None)
         return Verified(row=row, verdict="differs", differences=(lacks,))
     differences = tuple(_differences(row, derived.values))
+    others = [one for one in _columns(row) if one not in derived.values]
+    unread = () if derived.fetched_bytes or row.wheel is None else libraries.COLUMNS[row.framework]
     return Verified(
         row=row,
         verdict="differs" if differences else "same",
         differences=differences,
         checked=tuple(derived.values),
-        documented=tuple(one for one in _columns(row) if one not in derived.values),
+        unread=tuple(one for one in others if one in unread),
+        documented=tuple(one for one in others if one not in unread),
     )
 
 
