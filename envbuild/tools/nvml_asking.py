@@ -8,7 +8,6 @@ a field of `host.model`, empty for a whole card. A cell is `{"value": …}` or `
 
 import json
 import os
-from dataclasses import dataclass, field
 from typing import Any
 
 import pynvml
@@ -22,20 +21,20 @@ LATER = frozenset(
 )
 
 
-@dataclass
 class Asking:
     """Makes calls and writes what they said.
 
     Attributes:
-        descriptor: Where lines are written.
         card: Which card is asked, or None.
         path: For which field.
     """
 
-    descriptor: int
-    card: int | None = None
-    path: str = ""
-    _unsent: list[str] = field(default_factory=list)
+    def __init__(self, descriptor: int) -> None:
+        """Nothing is asked yet; lines are written to the descriptor."""
+        self.card: int | None = None
+        self.path = ""
+        self._descriptor = descriptor
+        self._unsent: list[str] = []
 
     def __call__(self, name: str, *arguments: Any) -> Any:  # noqa: ANN401
         """Announce and make a call.
@@ -83,7 +82,7 @@ class Asking:
         data = "".join(self._unsent).encode()
         self._unsent.clear()
         while data:
-            data = data[os.write(self.descriptor, data) :]
+            data = data[os.write(self._descriptor, data) :]
 
     def _write(self, *line: Any) -> None:  # noqa: ANN401
         self._unsent.append(json.dumps(line) + "\n")

@@ -1,8 +1,7 @@
 """What a card is asked with one call each. Loaded in the worker alone."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pynvml
 
@@ -11,8 +10,7 @@ from envbuild.tools.nvml_asking import Call, Cell, refused
 _NO_INSTANCE = 0xFFFFFFFF  # nvml.h, nvmlProcessInfo_t: not in a MIG instance
 
 
-@dataclass(frozen=True)
-class Question:
+class Question(NamedTuple):
     """One call, and the fields that it answers.
 
     Attributes:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -153,3 +154,44 @@ def test_a_program_that_another_thread_ends() -> None:
         runner(["sleep", "600"], env=ENV)
     with pytest.raises(ToolFailed, match="no longer needed"):
         runner(["true"], env=ENV)
+
+
+Thaw = Callable[[], object]
+
+
+@pytest.fixture
+def frozen(tmp_path: Path, program: Callable[[str], str]) -> Iterator[tuple[Path, Thaw]]:
+    """Return a folder where whatever writes waits in the kernel, and what ends that."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to freeze a file system")
+    image, folder = tmp_path / "image", tmp_path / "frozen"
+    folder.mkdir()
+    with image.open("wb") as file:
+        file.truncate(16 << 20)
+    freeze, umount = program("fsfreeze"), program("umount")
+    for words in (f"{program('mkfs.ext4')} -q", f"{program('mount')} -o loop"):
+        argv = [*words.split(), str(image), *([str(folder)] if "loop" in words else [])]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        if done.returncode:
+            pytest.skip(f"cannot be mounted here: {done.stderr.strip()}")
+
+    def thaw() -> None:
+        subprocess.run([freeze, "--unfreeze", folder], capture_output=True, check=False)
+
+    try:
+        subprocess.run([freeze, "--freeze", folder], check=True)
+        yield folder, thaw
+    finally:
+        thaw()
+        subprocess.run([umount, "-l", folder], check=True)
+
+
+def test_what_hangs_in_the_kernel_is_left_behind(frozen: tuple[Path, Thaw]) -> None:
+    folder, thaw = frozen
+    started = Started(["/bin/sh", "-c", f"exec touch {folder}/file"], env=ENV)
+    with pytest.raises(ToolTimedOut, match="did not end within"):
+        started.finish("", timeout_s=0.5, leave_after_s=0.2)
+    state = Path(f"/proc/{started.pid}/stat").read_text().rpartition(")")[2].split()[0]
+    thaw()
+    os.waitpid(started.pid, 0)
+    assert state == "D"  # proc(5): waiting where no signal reaches it
