@@ -158,7 +158,7 @@ def _heard(lines: list[list[Any]], late: str, status: int) -> Heard:
     if lines and lines[-1] == ["end"]:
         return Heard(said=said)
     unanswered = None
-    call = "nothing was asked"
+    call = "the process that asks NVML"
     for what, *rest in reversed(lines):
         if what == "ask":
             card, path, function = rest
@@ -171,5 +171,5 @@ def _heard(lines: list[list[Any]], late: str, status: int) -> Heard:
     how = f"status {status}"
     with contextlib.suppress(ValueError):
         how = signal.Signals(-status).name
-    why = f"the process that asks NVML ended with {how} in {call}"
+    why = f"the process that asks NVML ended with {how}" + (f" in {call}" if unanswered else "")
     return Heard(said=said, ending=Ending.DIED, unanswered=unanswered, why=why)

@@ -42,13 +42,17 @@ class Asking:
         Raises:
             NVMLError: Its error, with the function's name as `function`.
         """
-        self._write("ask", self.card, self.path, name)
-        self.send()
+        self.announce(name)
         try:
             return getattr(pynvml, name)(*arguments)
         except pynvml.NVMLError as error:
             error.function = name
             raise
+
+    def announce(self, name: str) -> None:
+        """Say what is called next, for the field that is asked for."""
+        self._write("ask", self.card, self.path, name)
+        self.send()
 
     def first(self, *calls: Call) -> Any:  # noqa: ANN401
         """Return the answer of the first call that this driver knows; errors as of a call."""

@@ -21,6 +21,8 @@ from envbuild.tools.nvml_questions import QUESTIONS, Question
 def answer(request: dict[str, Any]) -> None:
     """Ask for all there is, and write the answers to the descriptor in the request."""
     ask = Asking(request["descriptor"])
+    ask.path = "init"
+    ask.announce("dlopen")
     missing = _load(request["libraries"])
     if missing is not None:
         ask.say("init", missing)

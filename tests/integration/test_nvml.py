@@ -88,6 +88,13 @@ def test_a_crash_in_the_library_is_an_answer(number: signal.Signals, tmp_path: P
     assert nvml.gpus[7].name == NoAnswer(f"not asked: {why}")
 
 
+def test_a_library_on_a_file_server_that_does_not_answer(tmp_path: Path) -> None:
+    (tmp_path / "usr/lib64").mkdir(parents=True)
+    os.mkfifo(tmp_path / "usr/lib64" / LIBRARY)  # opening it waits for a writer
+    nvml = read_nvml(tmp_path, limits=_SHORT)
+    assert (nvml.state, nvml.why) == (NvmlState.SILENT, "dlopen did not answer within 2 s")
+
+
 def test_nothing_is_left_running_after_a_hang(tmp_path: Path) -> None:
     place(tmp_path, "hang-at-once")
     read_nvml(tmp_path, limits=_SHORT)
