@@ -4,14 +4,18 @@ import io
 import json
 import shutil
 import subprocess
+import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from integration.faults import LOGIN_PAGE, Fault
-from integration.index_server import BuiltWheel, Index, IndexServer, serving
+from integration.index_server import BuiltWheel, Index, IndexServer, default_index, serving
 from integration.locking import envbuild
+
+from envbuild.access import Access
+from envbuild.tools import uv
 
 NAME = "torch-2.99.0-cp311-cp311-manylinux_2_28_x86_64.whl"
 PINS = ("nvidia-cuda-runtime-cu12==12.8.90", "nvidia-cudnn-cu12==9.10.2.21", "triton==3.5.1")
@@ -234,6 +238,11 @@ def test_offline_nothing_is_asked(
     assert "cannot be done offline" in refused(capsys, 8, "verify", "2.9.1", "pypi")
     assert envbuild("facts", "verify", "gpu h100") == 0
     assert server.log == []
+
+
+def test_where_nobody_names_an_index_it_is_that_of_uv_and_pip(tmp_path: Path) -> None:
+    engine = uv.Engine(access=Access(), cache=tmp_path / "cache", python=Path(sys.executable))
+    assert uv.default_index(engine).rstrip("/") == default_index().rstrip("/")
 
 
 @pytest.mark.parametrize("place", ["page", "wheel"])
