@@ -13,8 +13,7 @@ _HEAD = (
     "Every key that a recipe may have, with type, default and an example; made from the schema "
     "that `envbuild schema` prints. [The recipe](recipe.md) explains how they go together.\n\n"
     "Every scalar is read as text: `3.10` is 3.10 and `no` is the word. A key that is not here is "
-    "an error. `services`, `slice` and what `build` says about rebuilt wheels are checked, and not "
-    "used by this version.\n"
+    "an error. What `build` says about rebuilt wheels is checked, and not used by this version.\n"
 )
 
 

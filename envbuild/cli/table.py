@@ -21,6 +21,9 @@ SECTIONS: dict[str, dict[str, str]] = {
         "verify": "Compare every installed file with its digest.",
         "kernel": "Let Jupyter start an environment's Python; the environment must hold ipykernel.",
     },
+    "Services": {
+        "units": "Write the systemd units of a recipe's services, and compare them.",
+    },
     "Generations": {
         "history": "Show who moved an environment, when, from and to which generation.",
         "switch": "Make another generation current.",

@@ -88,6 +88,12 @@ KEYS: tuple[Key, ...] = (
         about="a folder of the site's own facts",
     ),
     Key(
+        name="templates",
+        kind=Kind.PATH,
+        variable="ENVBUILD_TEMPLATES",
+        about="a folder of the site's own templates for units",
+    ),
+    Key(
         name="python",
         kind=Kind.PATH,
         variable="ENVBUILD_PYTHON",

@@ -74,6 +74,35 @@ def new_order(
     return _on_host(order, lock, ask, store.place(order.name))
 
 
+def read_order(
+    ask: Ask, loaded: LoadedRecipe, *, store: Store, now: datetime
+) -> tuple[Order, Host | None]:
+    """Join a recipe and the lock that is there; nothing is written anywhere.
+
+    Args:
+        ask: What is asked.
+        loaded: The recipe.
+        store: The store that the environment is or would be in.
+        now: The instant (UTC).
+
+    Raises:
+        LockError: There is no lock, it is damaged, or not for this platform.
+        Refused: The lock does not answer its recipe, or cannot work.
+        EnvbuildError: As `channel.host.choose` raises it.
+    """
+    name = loaded.recipe.name
+    if ask.lock_folder is None:
+        message = f"{name} has no lock, which decides what its services run"
+        raise LockError(message, source=name, hint=f"envbuild lock {name}")
+    lock = files.read(ask.lock_folder)
+    findings = _unchecked(ask) if ask.frozen else _answered(lock, loaded, ask.facts(), now=now)
+    nothing = Inputs(recipe=(), lock=())
+    order = make_order(loaded, lock, ask.platform, inputs=nothing, findings=findings)
+    if lock.host_python is None:
+        return order, None
+    return _on_host(order, lock, ask, store.place(name))
+
+
 def _lock(
     ask: Ask,
     loaded: LoadedRecipe,

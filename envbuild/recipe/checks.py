@@ -6,25 +6,11 @@ from typing import Final
 from packaging.utils import canonicalize_name
 
 from envbuild.document import Path
-from envbuild.recipe import requirements, specs
+from envbuild.recipe import requirements, service_checks, specs
 from envbuild.recipe.complaints import nearest
 from envbuild.recipe.model import Recipe
-from envbuild.recipe.service import Service
 
 Complaint = tuple[Path, str]
-
-_SUFFIXES: Final = (
-    ".service",
-    ".target",
-    ".mount",
-    ".socket",
-    ".timer",
-    ".path",
-    ".device",
-    ".slice",
-    ".automount",
-    ".swap",
-)
 
 
 def complaints(
@@ -37,7 +23,7 @@ def complaints(
         broken: Top-level fields that lack such a part; checks that need all of them are not made.
         services: Names of all services that are written, wrong ones among them.
     """
-    yield from _services(recipe, services)
+    yield from service_checks.complaints(recipe, services)
     for needed, check in _CHECKS:
         if not needed & set(broken):
             yield from check(recipe)
@@ -126,69 +112,6 @@ def _indexes(recipe: Recipe) -> Iterator[Complaint]:
             if owner != index.name or package in index.packages[:position]:
                 what = f"{package} already comes from the index {owner}"
                 yield (*path, "packages", position), what
-
-
-def _services(recipe: Recipe, known: tuple[str, ...]) -> Iterator[Complaint]:
-    for name, service in recipe.services.items():
-        path: Path = ("services", name)
-        yield from _kind(service, path)
-        yield from _readiness(service, path)
-        for field, others in (("after", service.after), ("requires", service.requires)):
-            for place, other in enumerate(others):
-                if other == name:
-                    yield (*path, field, place), "a service cannot wait for itself"
-                elif other not in known and not other.endswith(_SUFFIXES):
-                    what = f"there is no service {other!r}{nearest(other, known)}"
-                    yield (*path, field, place), what
-    yield from _circles(recipe)
-
-
-def _kind(service: Service, path: Path) -> Iterator[Complaint]:
-    for field, kind, value in (
-        ("schedule", "timer", service.schedule),
-        ("listen", "socket", service.listen),
-    ):
-        if value and service.kind != kind:
-            yield (*path, field), f"is only for kind {kind}; this is kind {service.kind}"
-        if not value and service.kind == kind:
-            yield (*path, field), f"is missing: a {kind} needs it"
-    if not isinstance(service.exec, str) and not service.exec[0].strip():
-        yield (*path, "exec"), "the command is empty"
-
-
-def _readiness(service: Service, path: Path) -> Iterator[Complaint]:
-    ready = service.readiness
-    if ready is None:
-        return
-    for kind, value in (("port", ready.port), ("command", ready.command)):
-        place: Path = (*path, "readiness", kind)
-        if value is not None and ready.kind != kind:
-            yield place, f"is only for kind {kind}; this is kind {ready.kind}"
-        if value is None and ready.kind == kind:
-            yield place, f"is missing: readiness of kind {kind} needs it"
-
-
-def _circles(recipe: Recipe) -> Iterator[Complaint]:
-    """Complain of services that wait for each other in a circle, once per circle."""
-    done: set[str] = set()
-    for start in recipe.services:
-        trail: list[str] = []
-        name = start
-        stack = [(name, iter(recipe.services[name].after))]
-        while stack and start not in done:
-            name, others = stack[-1]
-            if name not in trail:
-                trail.append(name)
-            other = next((one for one in others if one in recipe.services), None)
-            if other is None:
-                stack.pop()
-                trail.remove(name)
-                done.add(name)
-            elif other in trail and other != name:
-                circle = " after ".join([*trail[trail.index(other) :], other])
-                yield ("services", name, "after"), f"a circle: {circle}"
-            elif other not in done and other != name:
-                stack.append((other, iter(recipe.services[other].after)))
 
 
 _CHECKS: Final[tuple[tuple[set[str], Callable[[Recipe], Iterator[Complaint]]], ...]] = (

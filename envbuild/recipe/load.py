@@ -19,6 +19,7 @@ from envbuild.recipe.model import Recipe
 Read = Callable[[str], tuple[str, str]]
 
 _ENDING: Final = ".yaml"
+_UNNAMED: Final = "unnamed"
 _LONGEST_CHAIN: Final = 20
 
 
@@ -281,7 +282,7 @@ def _validate(root: Node, spoilt: set[Path], stem: str) -> tuple[Recipe, list[Pr
         spoilt = spoilt | {problem.path for problem in found}
     gone = {path[:2] if path[0] == "services" else path for path in spoilt if path}
     if recipe is None or gone:
-        recipe = _rest(root, gone, stem)
+        recipe = _rest(root, gone)
     services = dict(dict(root.children()).get("services", root).children())
     broken = {str(path[0]) for path in gone}
     for short, what in checks.complaints(recipe, broken, tuple(map(str, services))):
@@ -294,13 +295,13 @@ def _validate(root: Node, spoilt: set[Path], stem: str) -> tuple[Recipe, list[Pr
     return recipe, problems
 
 
-def _rest(root: Node, gone: set[Path], stem: str) -> Recipe:
+def _rest(root: Node, gone: set[Path]) -> Recipe:
     """Return the recipe without its wrong parts; what cannot be without them is added to `gone`."""
     while True:
         rest = merge.without(root, gone)
         plain = {str(key): part.plain() for key, part in rest.children()}
         try:
-            return Recipe.model_validate({"name": stem} | plain)
+            return Recipe.model_validate({"name": _UNNAMED} | plain)
         except ValidationError as error:
             wrong = [one.path for one in complaints(error, rest, Recipe)]
             gone |= {_as_written(path[:-1], gone) for path in wrong}

@@ -15,6 +15,7 @@ from envbuild.recipe.service import Limits, Part, Service, Text
 from envbuild.target import Platform
 
 Name = Annotated[Text, AfterValidator(words.name)]
+ServiceName = Annotated[Text, AfterValidator(words.service_name)]
 Version = Annotated[Text, AfterValidator(words.version)]
 Code = Annotated[Text, AfterValidator(words.finding_code)]
 CondaName = Annotated[Text, AfterValidator(words.conda_name)]
@@ -229,7 +230,7 @@ class Recipe(Part):
         examples=[["transformers >=4.44"]],
     )
     build: Build = Field(default=Build(), description="Compiler, and how wheels are rebuilt.")
-    services: dict[Name, Service] = Field(
+    services: dict[ServiceName, Service] = Field(
         default_factory=dict, description="Services of the environment by name."
     )
     slice: Limits | None = Field(

@@ -1,4 +1,4 @@
-"""What a recipe may say about services and their limits: checked now, rendered later."""
+"""What a recipe may say about services and their limits; `envbuild.units` renders it."""
 
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
@@ -17,6 +17,8 @@ from envbuild.recipe import words
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Size = Annotated[Text, AfterValidator(words.size)]
+Bytes = Annotated[Text, AfterValidator(words.byte_size)]
+Rate = Annotated[Text, AfterValidator(words.rate)]
 Count = Annotated[Text, AfterValidator(words.count)]
 Percent = Annotated[Text, AfterValidator(words.percent)]
 CpuList = Annotated[Text, AfterValidator(words.cpu_list)]
@@ -24,7 +26,8 @@ Span = Annotated[Text, AfterValidator(words.time_span)]
 AbsolutePath = Annotated[Text, AfterValidator(words.absolute_path)]
 Account = Annotated[Text, AfterValidator(words.account)]
 Variable = Annotated[Text, AfterValidator(words.variable)]
-Command = Annotated[Text, AfterValidator(words.command)]
+Command = Annotated[Text, AfterValidator(words.service_command)]
+Unit = Annotated[Text, AfterValidator(words.unit)]
 
 
 def _kind(kinds: dict[type, str]) -> Callable[[Any], str | None]:
@@ -97,12 +100,12 @@ class Limits(Part):
         description="Share of I/O among siblings, 1 to 10000.",
         examples=[100],
     )
-    io_read_bandwidth: dict[AbsolutePath, Size] = Field(
+    io_read_bandwidth: dict[AbsolutePath, Rate] = Field(
         default_factory=dict,
         description="Path or device to bytes read per second: `/data: 2G`.",
         examples=[{"/data": "2G"}],
     )
-    io_write_bandwidth: dict[AbsolutePath, Size] = Field(
+    io_write_bandwidth: dict[AbsolutePath, Rate] = Field(
         default_factory=dict,
         description="Path or device to bytes written per second.",
         examples=[{"/data": "500M"}],
@@ -112,7 +115,7 @@ class Limits(Part):
         description="Most processes and threads: a number, percent or `infinity`.",
         examples=["4096"],
     )
-    locked_memory: Size | None = Field(
+    locked_memory: Bytes | None = Field(
         default=None,
         description="Memory it may lock (pinned buffers): bytes, or `infinity`.",
         examples=["infinity"],
@@ -125,10 +128,10 @@ class Gpu(Part):
     count: int | None = Field(
         default=None,
         ge=0,
-        description="How many cards.",
+        description="How many cards; 1 where neither this nor cards are said.",
         examples=[2],
     )
-    cards: tuple[Text, ...] = Field(
+    cards: tuple[Annotated[Text, AfterValidator(words.card)], ...] = Field(
         default=(),
         description="Cards by index, UUID or PCI address, instead of a count.",
         examples=[["0", "1"]],
@@ -143,7 +146,7 @@ class Gpu(Part):
         description="Share of each card's multiprocessors, in percent.",
         examples=["50%"],
     )
-    pcie: Text | None = Field(
+    pcie: Rate | None = Field(
         default=None,
         description="Most PCIe traffic, bytes per second; watched, not enforced.",
         examples=["10G"],
@@ -182,7 +185,7 @@ class Readiness(Part):
     )
     timeout: Span | None = Field(
         default=None,
-        description="Longest wait: `90s`, `5min`.",
+        description="Longest wait: `90s`. Without: 5 minutes, enough to load a large model.",
         examples=["90s"],
     )
 
@@ -192,34 +195,36 @@ class Restart(Part):
 
     policy: Literal["no", "on-failure", "always", "on-abnormal"] = Field(
         default="on-failure",
-        description="After which ends it is started again.",
+        description="After which ends it is started again; a oneshot or timer without `restart`: "
+        "never.",
         examples=["on-failure"],
     )
     delay: Span | None = Field(
         default=None,
-        description="Wait before a restart: `10s`.",
+        description="Wait before a restart: `10s`. Without: 5 s.",
         examples=["10s"],
     )
     max_delay: Span | None = Field(
         default=None,
-        description="Longest wait when the delay grows with each restart.",
+        description="Longest wait when the delay grows with each restart (systemd 254).",
         examples=["5min"],
     )
     steps: int | None = Field(
         default=None,
         ge=1,
-        description="Number of restarts over which the delay grows.",
+        description="Number of restarts over which the delay grows. Without: the limit.",
         examples=[5],
     )
     limit: int | None = Field(
         default=None,
         ge=1,
-        description="Most starts within the interval, then it stays down.",
+        description="Most starts within the interval, then it stays down. Without: 5.",
         examples=[5],
     )
     interval: Span | None = Field(
         default=None,
-        description="The interval of the limit: `1h`.",
+        description="The interval of the limit: `1h`. Without: an hour, or as much longer as the "
+        "delays of all starts need.",
         examples=["1h"],
     )
     not_on: tuple[Annotated[int, Field(ge=0, le=255)], ...] = Field(
@@ -242,6 +247,12 @@ class Stop(Part):
         description="Time it may take to write its checkpoint: `120s`.",
         examples=["120s"],
     )
+    timeout: Span | None = Field(
+        default=None,
+        description="Time until it is killed; at least 30 s more than the checkpoint takes. "
+        "Without: the checkpoint's time and 30 s, or 30 s.",
+        examples=["150s"],
+    )
 
 
 class Service(Part):
@@ -253,12 +264,15 @@ class Service(Part):
         examples=["Serves the model"],
     )
     exec: CommandLine = Field(
-        description="The command, as one line or as a list of words; never run by a shell.",
+        description="The command, as one line (split as systemd does) or as a list of words; never "
+        "run by a shell. A bare name is a program of the environment.",
         examples=["python -m server --port 8000"],
     )
     kind: Literal["service", "oneshot", "timer", "socket", "template"] = Field(
         default="service",
-        description="What sort of unit it becomes.",
+        description="What sort of unit it becomes: a service, one that runs to its end (oneshot), "
+        "the same at a calendar time, one that a connection starts (socket), or one for any number "
+        "of instances (template: `%i` is the instance's name in exec, paths and values).",
         examples=["service"],
     )
     schedule: Annotated[Text, AfterValidator(words.schedule)] | None = Field(
@@ -273,7 +287,7 @@ class Service(Part):
     )
     user: Account | None = Field(
         default=None,
-        description="User it runs as.",
+        description="User it runs as. Without: one that exists while it runs (DynamicUser).",
         examples=["trainer"],
     )
     group: Account | None = Field(
@@ -283,7 +297,7 @@ class Service(Part):
     )
     working_directory: AbsolutePath | None = Field(
         default=None,
-        description="Absolute path it starts in.",
+        description="Absolute path it starts in. Without: its state directory, which it may write.",
         examples=["/srv/model"],
     )
     environment: dict[Variable, str] = Field(
@@ -291,9 +305,10 @@ class Service(Part):
         description="Environment variables; never secrets.",
         examples=[{"OMP_NUM_THREADS": "8"}],
     )
-    credentials: dict[Annotated[Text, AfterValidator(words.name)], str] = Field(
+    credentials: dict[Annotated[Text, AfterValidator(words.name)], AbsolutePath] = Field(
         default_factory=dict,
-        description="Name to file of a secret, passed as systemd credential.",
+        description="Name to file of a secret; the program finds it as "
+        "`$CREDENTIALS_DIRECTORY/NAME`.",
         examples=[{"token": "/etc/credentials/token"}],
     )
     readiness: Readiness | None = Field(default=None, description="How it says that it is ready.")
@@ -313,31 +328,32 @@ class Service(Part):
     )
     network: Literal["none", "loopback", "full"] | None = Field(
         default=None,
-        description="How much network it sees.",
+        description="How much network it sees. Without: full.",
         examples=["loopback"],
     )
     read: tuple[AbsolutePath, ...] = Field(
         default=(),
-        description="Paths it may read.",
+        description="Paths it reads: never writable, and visible where they lie in a home.",
         examples=[["/data"]],
     )
     write: tuple[AbsolutePath, ...] = Field(
         default=(),
-        description="Paths it may write.",
+        description="Paths it may write, besides its state and its caches; all else is read-only.",
         examples=[["/var/lib/model"]],
     )
-    after: tuple[Text, ...] = Field(
+    after: tuple[Unit, ...] = Field(
         default=(),
         description="Services of this recipe, or units with their suffix, to start after.",
         examples=[["network-online.target"]],
     )
-    requires: tuple[Text, ...] = Field(
+    requires: tuple[Unit, ...] = Field(
         default=(),
-        description="Services of this recipe, or units, without which it does not run.",
+        description="Services of this recipe, or units, without which it does not run; it starts "
+        "after them.",
         examples=[["cache"]],
     )
     watchdog: Span | None = Field(
         default=None,
-        description="Longest silence before it is restarted: `30s`.",
+        description="Longest silence before it is restarted: `30s`. Without: none is waited for.",
         examples=["30s"],
     )

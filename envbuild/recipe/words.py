@@ -4,6 +4,7 @@ Every function takes the text and returns it in its one normal form, or raises `
 what was expected; the place is added where the recipe is loaded.
 """
 
+import math
 import re
 import shlex
 from typing import Final
@@ -13,16 +14,32 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
+from envbuild.recipe import command_line, signals
+
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _VERSION: Final = re.compile(r"\d+(\.\d+)*")
-_SIZE: Final = re.compile(r"\d+(\.\d+)?[KMGTPE]?B?")
-_PERCENT: Final = re.compile(r"\d+(\.\d+)?%")
+_SIZE: Final = re.compile(r"\d{1,15}|\d{1,9}(\.\d{1,9})?([KMGT]B?|B)")
+_PERCENT: Final = re.compile(r"\d{1,6}(\.\d{1,2})?%")
 _UNITS: Final = (
     "us|ms|s|sec|second|seconds|m|min|minute|minutes|h|hr|hour|hours|d|day|days|w|week|weeks"
 )
+_SECONDS: Final = {
+    "": 1.0,
+    "us": 1e-6,
+    "ms": 1e-3,
+    **dict.fromkeys(("s", "sec", "second", "seconds"), 1.0),
+    **dict.fromkeys(("m", "min", "minute", "minutes"), 60.0),
+    **dict.fromkeys(("h", "hr", "hour", "hours"), 3600.0),
+    **dict.fromkeys(("d", "day", "days"), 86400.0),
+    **dict.fromkeys(("w", "week", "weeks"), 604800.0),
+}
 _SPAN: Final = re.compile(rf"\d+(\.\d+)?|(\d+(\.\d+)?\s*({_UNITS})\s*)+")
 _LISTEN: Final = re.compile(r"\d{1,5}|[^\s/@]+:\d{1,5}|/\S+|@\S+")
 _CHANNEL: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)*")
+_CARD: Final = re.compile(
+    r"\d{1,3}|(GPU|MIG)-[0-9A-Fa-f/-]{4,80}|([0-9A-Fa-f]{4,8}:)?[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]"
+)
+_LAST_PORT: Final = 65535
 _SCHEDULE: Final = re.compile(r"[A-Za-z0-9*/.,:~ _+-]+")
 
 
@@ -211,25 +228,62 @@ def command(text: str) -> str:
     return text
 
 
+def service_command(text: str) -> str:
+    """Check that systemd can split a command line into words."""
+    if not command_line.split(text):
+        message = "is empty"
+        raise ValueError(message)
+    return text
+
+
+def service_name(text: str) -> str:
+    """Check a service's name; the dot separates it from the environment's in a unit's name."""
+    if not _NAME.fullmatch(text) or "." in text:
+        what = "a name of at most 64 letters, digits, '_', '-' (the first a letter or digit)"
+        raise _expected(what, text)
+    return text
+
+
 def size(text: str) -> str:
     """Check an amount of memory: bytes with K, M, G or T, a share of all, or `infinity`."""
-    if text == "infinity" or _PERCENT.fullmatch(text) or _SIZE.fullmatch(text):
+    if text == "infinity" or _at_most_all(text) or _SIZE.fullmatch(text):
         return text
     what = 'a size such as "40G", "80%" or "infinity"'
     raise _expected(what, text)
 
 
+def byte_size(text: str) -> str:
+    """Check an amount of bytes with K, M, G or T, or `infinity`."""
+    if text == "infinity" or (_SIZE.fullmatch(text) and text.strip("0.KMGTPEB")):
+        return text
+    what = 'a size such as "40G" or "infinity"'
+    raise _expected(what, text)
+
+
+def rate(text: str) -> str:
+    """Check an amount of bytes per second, with K, M, G or T, with or without `/s`."""
+    plain = text.removesuffix("/s").rstrip()
+    if not _SIZE.fullmatch(plain) or not plain.strip("0.KMGTPEB"):
+        what = 'bytes per second such as "2G"'
+        raise _expected(what, text)
+    return plain
+
+
+def _at_most_all(text: str) -> bool:
+    return bool(_PERCENT.fullmatch(text)) and float(text[:-1]) <= 100  # noqa: PLR2004
+
+
 def count(text: str) -> str:
     """Check a number, a share, or `infinity`."""
-    if text == "infinity" or _PERCENT.fullmatch(text) or text.isdecimal():
+    if text == "infinity" or _at_most_all(text) or (text.isdecimal() and int(text) > 0):
         return text
     what = 'a number such as "4096", "80%" or "infinity"'
     raise _expected(what, text)
 
 
 def percent(text: str) -> str:
-    """Check a share such as `50%`."""
-    if not _PERCENT.fullmatch(text):
+    """Check a share such as `50%`; none of it is no share."""
+    if not _PERCENT.fullmatch(text) or float(text[:-1]) == 0:
         what = 'a share such as "50%"'
         raise _expected(what, text)
     return text
@@ -253,6 +307,14 @@ def time_span(text: str) -> str:
     return text
 
 
+def seconds(text: str) -> float:
+    """Return how many seconds a checked time span is; `infinity` is `math.inf`."""
+    if text == "infinity":
+        return math.inf
+    parts = re.findall(r"(\d+(?:\.\d+)?)\s*([a-z]*)", text)
+    return sum(float(number) * _SECONDS[unit] for number, unit in parts)
+
+
 def schedule(text: str) -> str:
     """Check the characters of a calendar time: `daily`, `Mon *-*-* 03:00`."""
     if not _SCHEDULE.fullmatch(text):
@@ -263,7 +325,8 @@ def schedule(text: str) -> str:
 
 def listen(text: str) -> str:
     """Check what a socket listens on: a port, `address:port`, or a path."""
-    if not _LISTEN.fullmatch(text):
+    port = re.search(r"(?:^|:)(\d+)$", text)
+    if not _LISTEN.fullmatch(text) or (port and not 0 < int(port[1]) <= _LAST_PORT):
         what = 'a port, an address with a port, or a path such as "/run/x.sock"'
         raise _expected(what, text)
     return text
@@ -273,6 +336,22 @@ def absolute_path(text: str) -> str:
     """Check an absolute path without `..`."""
     if not text.startswith("/") or ".." in text.split("/"):
         what = "an absolute path"
+        raise _expected(what, text)
+    return text
+
+
+def card(text: str) -> str:
+    """Check a card: its index, its UUID (or a MIG instance's), or its PCI address."""
+    if not _CARD.fullmatch(text):
+        what = 'a card such as "0", "GPU-UUID" or "0000:3b:00.0"'
+        raise _expected(what, text)
+    return text
+
+
+def unit(text: str) -> str:
+    """Check a service's name, or a unit's with its suffix."""
+    if not re.fullmatch(r"[A-Za-z0-9:_.@\\-]{1,255}", text):
+        what = "a service of this recipe, or a unit with its suffix"
         raise _expected(what, text)
     return text
 
@@ -287,7 +366,7 @@ def account(text: str) -> str:
 
 def signal(text: str) -> str:
     """Check a signal's name: `SIGTERM`, `SIGUSR1`, `SIGRTMIN+3`."""
-    if not re.fullmatch(r"SIG[A-Z][A-Z0-9]{1,9}([+-]\d{1,2})?", text):
+    if signals.number(text) is None:
         what = 'a signal such as "SIGTERM"'
         raise _expected(what, text)
     return text

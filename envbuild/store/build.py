@@ -29,6 +29,7 @@ from envbuild.store import (
     needs,
     scripts,
     smoke,
+    unit_environment,
 )
 from envbuild.store import environment as environments
 from envbuild.store import manifest as manifests
@@ -248,6 +249,8 @@ def _write_own(work: Build, environment: Environment) -> list[Row]:
     for path, text in (
         (made.environment, environments.dumps(environment)),
         (made.order, dumps_order(work.order)),
+        (made.unit_environment, unit_environment.dumps(environment)),
+        (made.ready, unit_environment.READY),
     ):
         content = _write_plain(path, text)
         digest = hashlib.sha256(content).hexdigest()

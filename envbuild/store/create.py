@@ -139,7 +139,7 @@ def create(
             ) as descriptor,
             _cleared(place),
         ):
-            found = None if options.reinstall else _newest(place, order.environment_digest)
+            found = None if options.reinstall else newest(place, order.environment_digest)
             if found is None:
                 generation = place.generation(_identifier(place, order.environment_digest))
                 work = Build(
@@ -245,20 +245,29 @@ def _cleared(place: Place) -> Iterator[None]:
         raise
 
 
-def _newest(place: Place, digest: str) -> Generation | None:
+def newest(place: Place, digest: str) -> Generation | None:
     """Return the newest complete generation of a digest that can be used where it lies."""
-    fitting = [one for one in present.generations(place) if _base(one) == digest[:_DIGITS]]
+    fitting = [one for one in present.generations(place) if is_of(one, digest)]
     newest_first = sorted(fitting, key=_number, reverse=True)
     return next((one for one in newest_first if noop.usable(one)), None)
+
+
+def is_of(generation: Generation, digest: str) -> bool:
+    """Tell whether a generation is one of an environment digest."""
+    return _base(generation) == first_identifier(digest)
+
+
+def first_identifier(digest: str) -> str:
+    """Return the identifier of the first generation of an environment digest."""
+    return digest[:_DIGITS]
 
 
 def _identifier(place: Place, digest: str) -> str:
     """Return the first identifier of a digest that no generation has or had after it."""
     every = (*present.generations(place), *present.incomplete(place))
-    there = [one for one in every if _base(one) == digest[:_DIGITS]]
-    if not there:
-        return digest[:_DIGITS]
-    return f"{digest[:_DIGITS]}-{max(map(_number, there)) + 1}"
+    first = first_identifier(digest)
+    there = [one for one in every if is_of(one, digest)]
+    return f"{first}-{max(map(_number, there)) + 1}" if there else first
 
 
 def _base(generation: Generation) -> str:

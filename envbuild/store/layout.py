@@ -4,7 +4,8 @@
 
     STORE/envs/NAME/generations/ID/            a generation: the conda prefix itself
     STORE/envs/NAME/generations/ID/.envbuild/  manifest.json, environment.json, needs.json,
-                                               order.json, files.json
+                                               order.json, files.json, and for its
+                                               services units.env and ready.py
     STORE/envs/NAME/current -> generations/ID  a relative link
     STORE/envs/NAME/lock                       held while the environment changes
     STORE/envs/NAME/logs/ID.log                what the programs of a build printed
@@ -31,7 +32,9 @@ MANIFEST = "manifest.json"
 ENVIRONMENT = "environment.json"
 NEEDS = "needs.json"
 ORDER = "order.json"
-GENERATION_FORMAT = 1
+UNIT_ENVIRONMENT = "units.env"
+READY = "ready.py"
+GENERATION_FORMAT = 2
 """How a generation is built; part of its digest, so that another way makes another generation."""
 STORE_FORMAT = 2
 """What lies where in a store; see `store.formats`."""
@@ -222,6 +225,16 @@ class Generation:
     def needs(self) -> Path:
         """What a host must have."""
         return self.own / NEEDS
+
+    @property
+    def unit_environment(self) -> Path:
+        """What activation sets, as systemd reads it: `EnvironmentFile=` of its services."""
+        return self.own / UNIT_ENVIRONMENT
+
+    @property
+    def ready(self) -> Path:
+        """The script that waits until a service answers."""
+        return self.own / READY
 
     @property
     def order(self) -> Path:

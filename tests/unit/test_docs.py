@@ -101,7 +101,10 @@ def test_every_command_has_a_page() -> None:
     assert "`--locked` | `ENVBUILD_LOCKED` |" in pages["create.md"]
     assert "`--locks DIR` | `ENVBUILD_LOCKFILES` |" in pages["create.md"]
     assert "`--python PATH` | `ENVBUILD_PYTHON` |" in pages["create.md"]
-    assert [name for name in pages if "`ENVBUILD_PYTHON`" in pages[name]] == ["create.md"]
+    assert [name for name in pages if "`ENVBUILD_PYTHON`" in pages[name]] == [
+        "create.md",
+        "units.md",
+    ]
     assert "## add-python" in pages["channel.md"]
     assert "envbuild run quickstart -- python" in pages["run.md"]
     assert "125 where envbuild itself fails" in pages["run.md"]

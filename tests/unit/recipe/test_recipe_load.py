@@ -168,3 +168,8 @@ def test_what_ships_can_be_loaded(name: str) -> None:
     loaded = load(name, [SHIPPED])
     assert loaded.recipe.name == name
     assert conda_needs(loaded.recipe) or loaded.recipe.on_host_python
+
+
+def test_a_file_whose_name_is_no_recipes_name_is_refused() -> None:
+    with pytest.raises(RecipeError, match="a name of at most 64"):
+        loads("name: a b\n", source="a b.yaml")

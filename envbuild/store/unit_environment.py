@@ -1,0 +1,23 @@
+"""What the services of a generation find in it: `units.env`, and the script that waits for them."""
+
+from pathlib import Path
+from typing import Final
+
+from envbuild.store.environment import Environment
+
+DEFAULT_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""What systemd gives a service (systemd.exec(5), `$PATH`), both places where /sbin is apart."""
+READY: Final = Path(__file__).with_name("ready.py").read_text()
+_ESCAPED: Final = {ord(character): f"\\{character}" for character in '"\\`$'}
+
+
+def dumps(environment: Environment) -> str:
+    r"""Return what activation sets as systemd reads it (`EnvironmentFile=`).
+
+    Within double quotes a backslash escapes `"`, `\`, a backtick and `$`; everything else, line
+    ends too, stands for itself, and nothing is expanded (systemd 252, src/basic/env-file.c).
+    """
+    applied = environment.apply({"PATH": DEFAULT_PATH})
+    return "".join(
+        f'{name}="{value.translate(_ESCAPED)}"\n' for name, value in sorted(applied.items())
+    )
