@@ -38,56 +38,6 @@ allow:
     until: 2027-03-31       # the last day on which it is let through (UTC)
     where: …                # optional: only this place, as the finding names it
 ```"""
-_COMMANDS = {
-    "facts": "envbuild check",
-    "moving over": "envbuild new --from",
-    "locking": "envbuild lock",
-    "answers": "envbuild lock --check",
-    "creating": "envbuild create",
-    "services": "envbuild units",
-    "status": "envbuild status",
-    "verifying": "envbuild verify",
-    "self": "envbuild self check",
-}
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FindingPage:
-    """The head of one page.
-
-    Attributes:
-        code: The finding's code, which is the file's name.
-        stages: Where it is found, keys of `STAGES`.
-        severity: Severities in words.
-        seen: What was seen, one line.
-        body: What follows.
-    """
-
-    code: str
-    stages: tuple[str, ...]
-    severity: str
-    seen: str
-    body: str
-
-
-def read_one(path: Path) -> FindingPage:
-    """Read one page.
-
-    Raises:
-        ValueError: Its head is not as it should be.
-    """
-    head, body = read_head(path, ("stage", "severity", "seen"))
-    stages = tuple(stage.strip() for stage in head["stage"].split(","))
-    if not {*stages} <= {*STAGES}:
-        message = f"{path}: a stage is one of {', '.join(STAGES)}"
-        raise ValueError(message)
-    return FindingPage(
-        code=path.stem,
-        stages=stages,
-        severity=head["severity"],
-        seen=head["seen"],
-        body=body,
-    )
 
 
 def read(folder: Path) -> tuple[FindingPage, ...]:

@@ -17,6 +17,7 @@ STAGES = {
     "locking": "envbuild lock",
     "answers": "envbuild lock --check",
     "creating": "envbuild create",
+    "services": "envbuild units",
     "status": "envbuild status",
     "verifying": "envbuild verify",
     "self": "envbuild self check",
