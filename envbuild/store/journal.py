@@ -209,7 +209,6 @@ def _append(path: Path, line: str) -> int:
     try:
         size = os.fstat(descriptor).st_size
         if not size:
-            os.fchmod(descriptor, 0o644)  # whatever the umask of who made it
             share(descriptor, path)
         start = max(0, size - _TAIL_BYTES)
         before = start + os.pread(descriptor, _TAIL_BYTES, start).rfind(b"\n") + 1

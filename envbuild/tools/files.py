@@ -17,6 +17,7 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 """The disk is full, or the quota is used up."""
 
 GROUP_FOLDER = stat.S_ISGID | stat.S_IWGRP
+PLAIN_FILE = 0o644
 GROUP_FILE = 0o664
 _TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{8}")
 _ANSWER_S = 2.0
@@ -154,16 +155,18 @@ def is_shared(folder: Path) -> bool:
 
 
 def share(file: int | Path, path: Path) -> None:
-    """Let the group write a file that this user has just made, where its folder is shared.
+    """Give a file of this user the mode of its place: whatever the umask, and for its group there.
 
     Args:
         file: Its descriptor, or its path where closing one would end the locks of SQLite.
         path: Its path.
     """
     status = os.stat(file)  # noqa: PTH116 - a descriptor, or a path
-    fresh = status.st_uid == os.geteuid() and not status.st_mode & stat.S_IWGRP
-    if fresh and is_shared(path.parent):
-        os.chmod(file, GROUP_FILE)  # noqa: PTH101
+    if status.st_uid == os.geteuid():
+        mode = GROUP_FILE if is_shared(path.parent) else PLAIN_FILE
+        if stat.S_IMODE(status.st_mode) != mode:
+            with contextlib.suppress(PermissionError):  # a disk without modes
+                os.chmod(file, mode)  # noqa: PTH101
 
 
 def make_folder(path: Path, *, mode: int = 0o755, inherits: bool = True) -> None:

@@ -19,6 +19,7 @@ from typing import IO, Protocol
 
 from envbuild.errors import ToolFailed, ToolMissing, ToolTimedOut
 from envbuild.tools import groups
+from envbuild.tools.files import share
 
 _TAIL_BYTES = 4000
 _GRACE_S = 5.0
@@ -383,5 +384,6 @@ def _status_text(status: int) -> str:
 def _write_log(log: Path, completed: Completed) -> None:
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("a", encoding="utf-8") as file:
+        share(file.fileno(), log)
         file.write(f"$ {command_text(completed.argv)}\n{completed.stdout}{completed.stderr}")
         file.write(f"[{_status_text(completed.status) if completed.status else 'ok'}]\n")

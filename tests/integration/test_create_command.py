@@ -11,6 +11,11 @@ from typing import Any
 import pytest
 from integration.locking import Locker, envbuild, locker
 
+from envbuild.store import noop
+from envbuild.store.layout import Generation, Place
+
+ENVBUILD = (sys.executable, "-m", "envbuild")
+
 HOST = """\
 name: onhost
 target: {platforms: [linux-64, linux-aarch64]}
@@ -61,7 +66,7 @@ def test_from_a_recipe_to_a_command_that_runs(
     assert capsys.readouterr().out.startswith("onhost is up to date (")
     assert envbuild("verify", name) == 0
     done = subprocess.run(
-        [sys.executable, "-m", "envbuild", "run", name, "--", "python", "-c", "import app"],
+        [*ENVBUILD, "run", name, "--", "python", "-c", "import app"],
         check=False,
         env={**os.environ},
     )
@@ -82,6 +87,25 @@ def test_json_says_what_was_built_and_what_is_current(
     assert envbuild("create", name, "--json") == 0
     third = printed(capsys)
     assert third == {**second, "from": first["generation"], "seconds": 0.0}
+
+
+def test_what_another_process_takes_away_meanwhile_is_created(
+    project: Locker, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = project.write(HOST)
+    assert envbuild("create", name) == 0
+    capsys.readouterr()
+    look = noop.unchanged
+
+    def looked(place: Place, **asked: Any) -> Generation | None:  # noqa: ANN401
+        found = look(place, **asked)
+        assert found is not None
+        assert subprocess.run([*ENVBUILD, "remove", name, "-y"], check=False).returncode == 0
+        return found
+
+    monkeypatch.setattr(noop, "unchanged", looked)
+    assert envbuild("create", name, "--json") == 0
+    assert printed(capsys)["built"] is True
 
 
 @pytest.mark.parametrize("option", ["--locked", "--frozen"])

@@ -66,8 +66,7 @@ def command(
     found = None
     if file is not None and folder is not None and not (reinstall or here.frozen):
         found = _unchanged(here, file, folder, python)
-    if found is not None:
-        _show_unchanged(here, found, as_json=as_json)
+    if found is not None and _show_unchanged(here, found, as_json=as_json):
         return
     began = time.monotonic()
     created = _create(
@@ -146,14 +145,21 @@ def _create(
         gc.enable()
 
 
-def _show_unchanged(here: Here, found: Generation, *, as_json: bool) -> None:
+def _show_unchanged(here: Here, found: Generation, *, as_json: bool) -> bool:
+    """Show what is there; return whether it still is: no lock is held."""
     if not as_json:
         click.echo(f"{found.place.name} is up to date ({found.identifier})")
-        return
+        return True
+    from envbuild.errors import StoreError
     from envbuild.store import manifest
     from envbuild.store.create import Created
 
-    made = manifest.read(found)
+    try:
+        made = manifest.read(found)
+    except StoreError:
+        if found.manifest.exists():
+            raise
+        return False
     created = Created(
         generation=found,
         manifest=made,
@@ -163,6 +169,7 @@ def _show_unchanged(here: Here, found: Generation, *, as_json: bool) -> None:
         findings=made.findings,
     )
     _show(here, created, seconds=0.0, as_json=True)
+    return True
 
 
 def _show(here: Here, created: "Created", *, seconds: float, as_json: bool) -> None:
