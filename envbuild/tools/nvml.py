@@ -24,8 +24,9 @@ Cell = Mapping[str, Any]
 _ARGV = (sys.executable, "-I", "-m", "envbuild.tools.nvml_worker")
 _LEAVE_AFTER_S = 0.5
 _INTERVAL_S = 0.05
-# Where the loader does not look: WSL 2 (NVIDIA, CUDA on WSL user guide), NixOS.
-_ELSEWHERE = (Path("/usr/lib/wsl/lib"), Path("/run/opengl-driver/lib"))
+# Where the loader does not look: WSL 2 (NVIDIA, CUDA on WSL user guide), NixOS, and containers that
+# find it by LD_LIBRARY_PATH (Google Kubernetes Engine, running GPUs: libraries in containers).
+_ELSEWHERE = ("/usr/lib/wsl/lib", "/run/opengl-driver/lib", "/usr/local/nvidia/lib64")
 # Where distributions and driver containers have it (nvidia-container-toolkit, lookup of libraries).
 _FOLDERS = (
     "usr/lib64",
@@ -90,7 +91,7 @@ def libraries(driver_root: Path | None) -> tuple[str, ...]:
             or None for the loader's search.
     """
     if driver_root is None:
-        return (LIBRARY, *(str(folder / LIBRARY) for folder in _ELSEWHERE))
+        return (LIBRARY, *(f"{folder}/{LIBRARY}" for folder in _ELSEWHERE))
     found = [driver_root / folder / LIBRARY for folder in _FOLDERS]
     return tuple(str(path) for path in found if path.exists()) or (str(found[0]),)
 
