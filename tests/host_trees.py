@@ -8,6 +8,17 @@ _CPU_FLAGS = (
     "fpu cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3 abm avx avx2 bmi1 bmi2 f16c fma movbe xsave"
     " avx512f avx512bw avx512cd avx512dq avx512vl"
 )
+_CPUS = {
+    "x86_64": (
+        "processor\t: {0}\nvendor_id\t: GenuineIntel\n"
+        "model name\t: INTEL(R) XEON(R) PLATINUM 8558\n"
+        f"flags\t\t: {_CPU_FLAGS}\n\n"
+    ),
+    "aarch64": (
+        "processor\t: {0}\nFeatures\t: fp asimd aes sha2 crc32 atomics sve\n"
+        "CPU implementer\t: 0x41\nCPU part\t: 0xd85\n\n"
+    ),
+}
 _MODULES = ("nvidia", "nvidia_uvm", "nvidia_modeset", "nvidia_drm")
 _SPEEDS = {1: "2.5", 2: "5.0", 3: "8.0", 4: "16.0", 5: "32.0", 6: "64.0"}
 
@@ -33,7 +44,9 @@ class HostTree:
     def __init__(self, root: Path) -> None:
         self.root = root
         root.mkdir(parents=True, exist_ok=True)
+        self.machine = "x86_64"
         self._cards = 0
+        self._buses = 16
 
     def file(self, path: str, content: str | bytes = "", *, mode: int = 0o644) -> None:
         place = self.root / path
@@ -53,16 +66,13 @@ class HostTree:
         glibc: str = "2.35",
         cgroup2: bool = True,
         memory_kib: int = 2113560064,
+        machine: str = "x86_64",
     ) -> "HostTree":
-        """An Ubuntu 22.04 with two Xeons' worth of everything."""
+        """An Ubuntu 22.04 with two Xeons' worth of everything, or on Arm."""
+        self.machine = machine
         self.file("proc/sys/kernel/osrelease", f"{kernel}\n")
-        self.file("proc/sys/kernel/arch", "x86_64\n")
-        processor = (
-            "processor\t: {0}\nvendor_id\t: GenuineIntel\n"
-            "model name\t: INTEL(R) XEON(R) PLATINUM 8558\n"
-            f"flags\t\t: {_CPU_FLAGS}\n\n"
-        )
-        self.file("proc/cpuinfo", "".join(processor.format(number) for number in range(4)))
+        self.file("proc/sys/kernel/arch", f"{machine}\n")
+        self.file("proc/cpuinfo", "".join(_CPUS[machine].format(number) for number in range(4)))
         self.file(
             "proc/meminfo",
             f"MemTotal:       {memory_kib} kB\nMemFree:        1000 kB\n"
@@ -72,7 +82,7 @@ class HostTree:
         self.file("proc/1/comm", "systemd\n")
         self.file("etc/os-release", 'NAME="Ubuntu"\nPRETTY_NAME="Ubuntu 22.04.5 LTS"\n')
         libc = b"\x7fELF\0GNU C Library (Ubuntu GLIBC %s-0ubuntu3.8) stable release version %s.\n"
-        self.file("usr/lib/x86_64-linux-gnu/libc.so.6", libc % (glibc.encode(), glibc.encode()))
+        self.file(f"usr/lib/{machine}-linux-gnu/libc.so.6", libc % (glibc.encode(), glibc.encode()))
         self.link("lib", "usr/lib")
         self.file("usr/lib/systemd/libsystemd-shared-249.so")
         self.file("run/systemd/system/.keep")
@@ -99,7 +109,8 @@ class HostTree:
         modules: tuple[str, ...] = _MODULES,
     ) -> "HostTree":
         """The driver's module, its libraries, and its nodes but those of cards."""
-        kind = "Open Kernel Module for x86_64" if is_open else "x86_64 Kernel Module"
+        kind = f"Open Kernel Module for {self.machine}"
+        kind = kind if is_open else f"{self.machine} Kernel Module"
         text = f"NVRM version: NVIDIA UNIX {kind}  {version}  Tue Mar  5 22:23:56 UTC 2024\n"
         self.file("proc/driver/nvidia/version", text + "GCC version:  gcc version 12.3.0\n")
         for module in modules:
@@ -117,7 +128,8 @@ class HostTree:
             self.file(f"dev/{name}", mode=0o666)
         return self
 
-    def libraries(self, version: str, folder: str = "usr/lib/x86_64-linux-gnu") -> "HostTree":
+    def libraries(self, version: str, folder: str = "") -> "HostTree":
+        folder = folder or f"usr/lib/{self.machine}-linux-gnu"
         for name in ("libcuda.so", "libnvidia-ml.so"):
             self.file(f"{folder}/{name}.{version}")
             self.link(f"{folder}/{name}.1", f"{name}.{version}")
@@ -125,9 +137,10 @@ class HostTree:
 
     def card(self, card: Card) -> "HostTree":
         """A card below a bridge of its own, its node, and what the driver shows of it."""
-        number = self._cards
-        bridge = f"0000:{number + 16:02x}:01.0"
-        folder = f"sys/devices/pci0000:{number + 16:02x}/{bridge}"
+        number, bus = self._cards, self._buses
+        self._buses += 1
+        bridge = f"0000:{bus:02x}:01.0"
+        folder = f"sys/devices/pci0000:{bus:02x}/{bridge}"
         own = f"{folder}/{card.address}"
         self._link_files(folder, card.slot, card.slot)
         self._link_files(own, card.now, card.most)
@@ -154,6 +167,12 @@ class HostTree:
             self.file(f"dev/nvidia{number}", mode=0o666)
             self._cards += 1
         return self
+
+    def switch(self, address: str) -> "HostTree":
+        """An NVSwitch."""
+        return self.card(
+            Card(address=address, device="22A3", kind="0x068000", driver="nvidia-nvswitch")
+        )
 
     def _link_files(self, folder: str, now: tuple[int, int], most: tuple[int, int]) -> None:
         for name, (generation, width) in {"current": now, "max": most}.items():

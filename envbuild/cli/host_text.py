@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from envbuild.cli import output
-from envbuild.compat.host_words import driver_of
+from envbuild.compat.host_words import cards, driver_of
 from envbuild.host.machine import Host
 from envbuild.host.mig import MigDevice
 from envbuild.host.model import Gpu, NvmlState
@@ -60,13 +60,16 @@ def here_of(host: Host) -> dict[str, str]:
     """Return what a host has of each need."""
     machine = host.machine
     driver = driver_of(host) or "none"
-    cards = [known(gpu.name) or "a card" for gpu in host.nvml.gpus]
+    names = [
+        known(card.name if isinstance(card, Gpu) else card.model) or "a card"
+        for card in cards(host)
+    ]
     capabilities = [known(gpu.compute_capability) or "?" for gpu in host.nvml.gpus]
     level = known(machine.cpu.level)
     return {
         "platform": shown(machine.cpu.architecture),
-        "cards": _counted(cards) or "none",
-        "capability": ", ".join(dict.fromkeys(capabilities)) or "none",
+        "cards": _counted(names) or "none",
+        "capability": ", ".join(dict.fromkeys(capabilities)) or ("?" if names else "none"),
         "driver": driver,
         "oldest driver": driver,
         "driver branch": f"R{driver.partition('.')[0]}" if driver[:1].isdigit() else driver,
@@ -93,7 +96,8 @@ def shown(reading: Reading[T], form: Callable[[T], str] = str) -> str:
 
 
 def _cards(gpu: Gpu) -> Iterator[tuple[str, ...]]:
-    power = f"{shown(gpu.power.usage_mw, _watts)} of {shown(gpu.power.enforced_mw, _watts)} W"
+    power = f"{shown(gpu.power.usage_mw, _watts)} of {shown(gpu.power.enforced_mw, _watts)}"
+    power = power.removesuffix(f" of {_NOT_THERE}")
     memory = (
         f"{shown(gpu.memory.used_bytes, output.bytes_text)} of"
         f" {shown(gpu.memory.total_bytes, output.bytes_text)}"
@@ -107,7 +111,7 @@ def _cards(gpu: Gpu) -> Iterator[tuple[str, ...]]:
         shown(gpu.ecc.current, _switch),
         _joined(f"gen {shown(gpu.pcie.generation)} x{shown(gpu.pcie.width)}", " x", "gen "),
         shown(gpu.temperature.gpu_c, lambda degrees: f"{degrees} °C"),
-        _joined(power.removesuffix(" W"), " of ", ending=" W"),
+        _joined(power, " of ", ending=" W"),
         shown(gpu.utilization.gpu_percent, lambda percent: f"{percent} %"),
     )
     for device in known(gpu.mig.devices) or ():
@@ -222,7 +226,7 @@ def _pcie(host: Host) -> str:
     pci = host.machine.pci
     ports = known(pci.acs)
     on = sum(bool(port.on) for port in ports or ())
-    acs = shown(pci.acs, lambda _: f"on at {on} bridges" if on else "off")
+    acs = shown(pci.acs, lambda _: f"on at {on} bridge{'s' * (on > 1)}" if on else "off")
     return (
         f"power saving (ASPM) {shown(pci.aspm_policy)}; IOMMU {shown(pci.iommu)};"
         f" access control (ACS) {acs}"

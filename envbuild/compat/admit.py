@@ -71,7 +71,7 @@ def _processor(needs: Needs, host: Host, name: str) -> Iterator[Finding]:
             code="platform-differs",
             severity=Severity.ERROR,
             where=f"{name}: platform",
-            what=f"it is for {needs.platform.value}, and this host is a {machine}",
+            what=f"it is for {needs.platform.value}, and this host is {machine}",
             why="its programs cannot be started",
             hint="add the host's platform to target.platforms of the recipe and lock it anew",
         )
@@ -268,6 +268,6 @@ def _unknown(needs: Needs, name: str) -> Iterator[Finding]:
             where=name,
             what=f"what it needs is not known in full: {', '.join(missing)}",
             why="neither its recipe nor a table says, or it was made before this was written down",
-            hint=f"envbuild inspect {name} reads what its files hold; target.driver of the recipe"
-            " names the oldest driver",
+            hint=f"once it is created, envbuild inspect {name} reads its files; target.driver of"
+            " the recipe names the oldest driver",
         )

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 
-from envbuild.compat.host_words import on_bus
+from envbuild.compat.host_words import on_bus, places
 from envbuild.findings import Finding, Severity
-from envbuild.host.machine import Host, PciDevice
+from envbuild.host.machine import Host, Link
 from envbuild.host.model import Gpu
 from envbuild.host.readings import NOT_ASKED, Lost, NoAnswer, known
 
@@ -32,15 +32,19 @@ def judge(host: Host) -> Iterator[Finding]:
         yield from _modes(gpu, where)
         yield from _clocks(gpu, where)
         yield from _links(gpu, where)
-        yield from _silent(gpu, where)
-    told = {known(gpu.pci_address): gpu for gpu in host.nvml.gpus}
+        yield from _silent(gpu, where, host.nvml.why)
+    by_index = {gpu.index: gpu for gpu in host.nvml.gpus}
+    told = {address: by_index.pop(index) for index, address in places(host).items()}
     for device in on_bus(host):
-        card = told.get(device.address)
+        card = told.pop(device.address, None)
         lost = card is not None and _lost(card) is not None
         if isinstance(device.link.width, Lost) and not lost:
             yield _gone(device.address, device.link.width.why)
-        else:
-            yield from _pcie(device, card)
+        elif not lost:
+            yield from _pcie(device.link, card, device.address)
+    for gpu in (*told.values(), *by_index.values()):  # whose place on the bus is not shown here
+        if _lost(gpu) is None:
+            yield from _pcie(_link_of(gpu), gpu, "")
 
 
 def _gone(where: str, why: str) -> Finding:
@@ -96,7 +100,7 @@ def _memory(gpu: Gpu, where: str) -> Iterator[Finding]:
             code="spare-rows-gone",
             severity=Severity.WARNING,
             where=where,
-            what=f"{spare.none} banks of its memory have no spare row left",
+            what=f"{spare.none} of its memory's banks have no spare row left",
             why=f"the next bad row there cannot be replaced ({_MEMORY})",
             hint="plan to have the card replaced",
         )
@@ -201,34 +205,53 @@ def _links(gpu: Gpu, where: str) -> Iterator[Finding]:
         )
 
 
-def _silent(gpu: Gpu, where: str) -> Iterator[Finding]:
-    """Yield readings that got no answer, or one that cannot be: all of a card in one finding."""
+def _silent(gpu: Gpu, where: str, told: str) -> Iterator[Finding]:
+    """Yield readings that got no answer, or one that cannot be: all of a card in one finding.
+
+    Args:
+        gpu: The card.
+        where: What it is called.
+        told: Why NVML as a whole did not answer: what hangs on that is told already.
+    """
     odd = [
         (name, one)
         for name, one in _readings(gpu)
-        if isinstance(one, NoAnswer) and one != NOT_ASKED
+        if isinstance(one, NoAnswer)
+        and not one.why.startswith(NOT_ASKED.why)
+        and not (told and told in one.why)
     ]
     if odd:
-        told = "; ".join(f"{name}: {one.why}" for name, one in odd[:3])
+        some = "; ".join(f"{name}: {one.why}" for name, one in odd[:3])
         more = f"; and {len(odd) - 3} more" if len(odd) > 3 else ""  # noqa: PLR2004
         yield Finding(
             code="reading-no-answer",
             severity=Severity.WARNING,
             where=where,
-            what=f"no answer that can be used for {told}{more}",
+            what=f"no answer that can be used for {some}{more}",
             why="these are taken as not known, never as zero",
             hint="the kernel's log may say more; a card whose sensors fail may need service",
         )
 
 
-def _pcie(device: PciDevice, gpu: Gpu | None) -> Iterator[Finding]:
+def _link_of(gpu: Gpu) -> Link:
+    """Return a card's link as NVML has it, where the bus does not show the card."""
+    pcie = gpu.pcie
+    return Link(
+        generation=pcie.generation,
+        width=pcie.width,
+        max_generation=pcie.card_max_generation,
+        max_width=pcie.max_width,
+        slot_generation=pcie.max_generation,
+        slot_width=pcie.max_width,
+    )
+
+
+def _pcie(link: Link, gpu: Gpu | None, address: str) -> Iterator[Finding]:
     """Yield a link that is slower than card and slot could be together."""
-    link = device.link
-    where = device.address if gpu is None else f"GPU {gpu.index}"
+    where = address if gpu is None else f"GPU {gpu.index}"
     width, most = known(link.width), _least(known(link.max_width), known(link.slot_width))
-    now, best = known(link.generation), _least(
-        known(link.max_generation), known(link.slot_generation)
-    )  # fmt: skip
+    now = known(link.generation)
+    best = _least(known(link.max_generation), known(link.slot_generation))
     narrow = width is not None and most is not None and width < most
     slow = now is not None and best is not None and now < best
     reasons = None if gpu is None else known(gpu.clocks.reasons)
@@ -248,11 +271,12 @@ def _pcie(device: PciDevice, gpu: Gpu | None) -> Iterator[Finding]:
     if (best is not None and own is not None and best < own) or (
         most is not None and wide is not None and most < wide
     ):
+        slot = f" ({name})" if (name := known(link.slot)) else ""
         yield Finding(
             code="pcie-slot",
             severity=Severity.WARNING,
             where=where,
-            what=f"its slot ({known(link.slot)}) gives {_link(best, most)} at most; the card can"
+            what=f"its slot{slot} gives {_link(best, most)} at most; the card can"
             f" do {_link(own, wide)}",
             why="copies between memory and card are slower by that, whatever runs",
             hint="put the card into another slot, or look into the firmware's settings of this one",

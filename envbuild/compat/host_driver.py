@@ -10,7 +10,7 @@ from envbuild.compat.triangle import driver_floor
 from envbuild.findings import Finding, Severity
 from envbuild.host.machine import DeviceNode, Driver, Host
 from envbuild.host.model import NvmlState
-from envbuild.host.readings import Value, known
+from envbuild.host.readings import NOT_ASKED, NoAnswer, Value, known
 
 _MISMATCH = (
     "CUDA then fails with CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (803), NVML with"
@@ -120,11 +120,17 @@ def _how_to_load(driver: Driver) -> str:
 def _answer(host: Host) -> Iterator[Finding]:
     nvml = host.nvml
     if nvml.state in {NvmlState.SILENT, NvmlState.DIED, NvmlState.FAILED}:
+        unasked = [
+            str(gpu.index)
+            for gpu in nvml.gpus
+            if isinstance(gpu.name, NoAnswer) and gpu.name.why.startswith(NOT_ASKED.why)
+        ]
+        ending = f"; GPU {', '.join(unasked)} could not be asked any more" if unasked else ""
         yield Finding(
             code="nvml-no-answer",
             severity=Severity.ERROR,
             where="NVML",
-            what=nvml.why or f"NVML {nvml.state}",
+            what=(nvml.why or f"NVML {nvml.state}") + ending,
             why="the driver or a card hangs, or this user may not reach them; programs on the"
             " cards may hang too",
             hint="look into the kernel's log for Xid lines; a card that hangs needs a reset, or"
@@ -146,7 +152,10 @@ def _answer(host: Host) -> Iterator[Finding]:
 def _mismatch(host: Host) -> Iterator[Finding]:
     driver = host.machine.driver
     loaded, libraries = known(driver.loaded), known(driver.libraries) or ()
-    others = {each.version: each.path for each in libraries if each.version != loaded}
+    others: dict[str, str] = {}
+    for each in libraries:
+        if each.version != loaded:
+            others.setdefault(each.version, each.path)
     said = host.nvml.state is NvmlState.MISMATCH
     if not said and (loaded is None or not others):
         return
@@ -248,6 +257,7 @@ def _age(host: Host, facts: Facts, today: date) -> Iterator[Finding]:
     if row is None or end is None or today.isoformat()[: len(end)] <= end:
         return
     kept = [one for one in facts.branches if one.kind == "long-term" and one.branch > branch]
+    kept = [one for one in kept if (one.end_of_life or "9") > today.isoformat()]
     later = min(kept, key=lambda one: one.branch, default=None)
     yield Finding(
         code="driver-end-of-life",

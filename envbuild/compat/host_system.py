@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from fnmatch import fnmatch
 from typing import Any
 
-from envbuild.compat.host_words import cards, on_bus
+from envbuild.compat.host_words import cards, on_bus, places
 from envbuild.compat.model import Facts
 from envbuild.findings import Finding, Severity
 from envbuild.host.machine import Event, Host, LoaderPlace
@@ -70,16 +70,21 @@ def root_adds(host: Host) -> Iterator[Finding]:
         "which daemons run": machine.daemons[0].running if machine.daemons else None,
     }
     told = [what for what, reading in closed.items() if isinstance(reading, NoPermission)]
-    if any(isinstance(gpu.mig.instances, NoPermission) for gpu in host.nvml.gpus):
-        told.append("MIG instances")
-    if told and not host.root:
+    for gpu in host.nvml.gpus:
+        if isinstance(gpu.name, NoPermission):
+            told.append(f"GPU {gpu.index}")
+        elif isinstance(gpu.mig.instances, NoPermission):
+            told.append(f"MIG instances of GPU {gpu.index}")
+        elif isinstance(gpu.processes.compute, NoPermission):
+            told.append(f"processes on GPU {gpu.index}")
+    if told:
         yield Finding(
             code="root-reads-more",
             severity=Severity.NOTE,
             where=host.name,
-            what=f"not read, since root alone may: {', '.join(told)}",
+            what=f"not read, since this user may not: {', '.join(told)}",
             why="what is wrong there is not told here",
-            hint="sudo envbuild doctor",
+            hint="root sees more, outside of containers: sudo envbuild doctor",
         )
 
 
@@ -101,7 +106,7 @@ def _events(host: Host, facts: Facts) -> Iterator[Finding]:
                 severity=Severity.NOTE if row and row.action in _LEFT else Severity.WARNING,
                 where=where,
                 what=f"Xid {number} {times}{at}: {row.what if row else last.text}",
-                why="; ".join(row.sources) if row else f"{_LOG}; no table has this one",
+                why=row.sources[0] if row else f"{_LOG}; no table has this one",
                 hint=row.cure if row else "look it up in NVIDIA's Xid catalog",
             )
         elif kind == "sxid":
@@ -127,9 +132,9 @@ def _events(host: Host, facts: Facts) -> Iterator[Finding]:
 
 def _device(host: Host, address: str) -> str:
     """Return what a log's address is: a card by its number where NVML knows it."""
-    for gpu in host.nvml.gpus:
-        if address and (known(gpu.pci_address) or "").startswith(address):
-            return f"GPU {gpu.index} ({address})"
+    for index, place in places(host).items():
+        if address and place.startswith(address):
+            return f"GPU {index} ({address})"
     return address or "kernel log"
 
 

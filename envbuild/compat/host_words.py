@@ -17,10 +17,23 @@ def on_bus(host: Host) -> tuple[PciDevice, ...]:
 
 def cards(host: Host) -> tuple[Card, ...]:
     """Return every card once: NVML's, then those that only the bus knows."""
-    told = {known(gpu.pci_address) for gpu in host.nvml.gpus}
-    if host.nvml.gpus and None in told:  # a card that does not say where it is may be any
+    told = places(host).values()
+    if len(told) < len(host.nvml.gpus):  # a card that does not say where it is may be any
         return host.nvml.gpus
     return (*host.nvml.gpus, *(one for one in on_bus(host) if one.address not in told))
+
+
+def places(host: Host) -> dict[int, str]:
+    """Return the address on the bus of NVML's cards, by their number.
+
+    A lost card does not say where it is; where one card and one place are left, they are one.
+    """
+    found = {gpu.index: known(gpu.pci_address) for gpu in host.nvml.gpus}
+    silent = [index for index, address in found.items() if address is None]
+    free = [one.address for one in on_bus(host) if one.address not in found.values()]
+    if len(silent) == len(free) == 1:
+        found[silent[0]] = free[0]
+    return {index: address for index, address in found.items() if address is not None}
 
 
 def card_name(card: Card) -> str:

@@ -85,9 +85,11 @@ def _flat(host: Host, same_host: bool) -> Iterator[tuple[str, str]]:  # noqa: FB
     log = data["machine"].pop("log")
     data["machine"]["log"] = _counted(log)
     if not same_host:
-        devices = data["machine"]["pci"]["devices"].get("value", [])
-        for number, device in enumerate(devices):
-            device["address"] = f"{device['kind']} {number}"
+        places: dict[str, int] = {}  # what has an address is compared by its place in the list
+        pci = data["machine"]["pci"]
+        for each in (*pci["devices"].get("value", ()), *pci["acs"].get("value", ())):
+            place = each.pop("address")
+            each["index"] = places.setdefault(place, len(places))
     for what, text in _walk(data, ""):
         if not _PASSING.search(what) and (same_host or not _OWN.search(what)):
             yield what, text
@@ -113,13 +115,13 @@ def _walk(part: object, path: str) -> Iterator[tuple[str, str]]:
     elif isinstance(part, dict):
         for key, each in part.items():
             yield from _walk(each, f"{path}.{key}" if path else key)
-    elif isinstance(part, list) and part and isinstance(part[0], dict):
-        for number, each in enumerate(part):
-            key = next((each[key] for key in _KEYS if key in each), number)
-            rest = {name: value for name, value in each.items() if value != key}
-            yield f"{path}.{key}", "there"
-            yield from _walk(rest, f"{path}.{key}")
-    elif isinstance(part, list):
+    elif isinstance(part, list | tuple) and part and isinstance(part[0], dict):
+        for each in part:
+            key = next(key for key in _KEYS if isinstance(each.get(key), str | int))
+            rest = {name: value for name, value in each.items() if name != key}
+            yield f"{path}.{each[key]}", "there"
+            yield from _walk(rest, f"{path}.{each[key]}")
+    elif isinstance(part, list | tuple):
         yield path, ", ".join(map(str, part)) or "none"
     else:
         yield path, str(part)

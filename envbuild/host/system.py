@@ -57,9 +57,7 @@ def cpu(tree: Tree) -> Cpu:
         architecture = then(text, lambda info: "x86_64" if "\nflags" in info else "aarch64")
     return Cpu(
         architecture=architecture,
-        model=then(
-            text, lambda info: _line(info, "model name", "CPU implementer"), where="/proc/cpuinfo"
-        ),
+        model=then(text, _model, where="/proc/cpuinfo"),
         count=then(text, lambda info: info.count("processor\t") or 1),
         level=_level(flags, architecture),
         flags=flags,
@@ -183,6 +181,14 @@ def _container(tree: Tree) -> Reading[str]:
     if tree.has("run/.containerenv"):
         return Value("podman")
     return Unsupported("nothing says that this is one")
+
+
+def _model(text: str) -> str:
+    """Return the processor's name; Arm's have numbers only."""
+    try:
+        return _line(text, "model name")
+    except ValueError:
+        return f"Arm {_line(text, 'CPU implementer')}/{_line(text, 'CPU part')}"
 
 
 def _line(text: str, *names: str) -> str:

@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 from envbuild.compat.admit import admit, needs_no_card
 from envbuild.compat.host import examine
@@ -22,6 +21,7 @@ from envbuild.store import use
 from envbuild.store.layout import Generation, Place, Store
 from envbuild.target import NONE, Needs, Platform
 
+_VERSION = 1
 _LIBRARIES = ("lib", "lib/python3*/site-packages/nvidia/*/lib", "lib/python3*/site-packages/*/lib")
 
 
@@ -113,22 +113,29 @@ def _is_there(place: Place) -> bool:
 
 
 def _needs(generation: Generation, facts: Callable[[], Facts]) -> tuple[Needs, str]:
-    origin = f"generation {generation.identifier}"
+    """Return what a generation needs, and what that was read from.
+
+    Raises:
+        StoreError: Neither its needs.json nor its order.json can be read.
+    """
+    own = f"generation {generation.identifier}"
+    found: Needs | StoreError
     try:
         found = written.read(generation)
-        if found.codes.value is not None and found.floor.value is not None:
-            return found, f"needs.json of {origin}"
-        origin = f"needs.json of {origin}, and what its packages say"
-    except StoreError:
-        found = None
-        origin = f"the packages of {origin}, which has no needs.json that can be read"
+        origin = f"needs.json of {own}"
+    except StoreError as error:
+        found = error
+        origin = f"the packages of {own}, which has no needs.json that can be read"
+    if isinstance(found, Needs) and None not in (found.codes.value, found.floor.value):
+        return found, origin
     try:
         order = orders.loads(generation.order.read_bytes())
     except (OSError, ValueError):
-        if found is None:
-            raise
-        return found, f"needs.json of {generation.identifier}"
-    needs = order.needs if found is None else found
+        if isinstance(found, StoreError):
+            raise found from None
+        return found, origin
+    needs = found if isinstance(found, Needs) else order.needs
+    origin += ", and what its packages say" * isinstance(found, Needs)
     named = needs.gpus.value
     subject = Subject(
         name=order.name,
@@ -199,11 +206,19 @@ def saved(text: bytes, *, source: str) -> Host:
     """
     import msgspec
 
-    hint = "envbuild doctor --save FILE writes one"
     try:
-        data: dict[str, Any] = json.loads(text)
+        data = json.loads(text)
+        if not isinstance(data, dict) or "host" not in data:
+            raise _not_saved(source, "it has no host")
+        if data.get("version") != _VERSION:
+            raise _not_saved(source, f"it is of version {data.get('version')}")
         return msgspec.convert(data["host"], Host)
-    except (ValueError, KeyError, TypeError) as error:
-        why = "it is not JSON" if isinstance(error, json.JSONDecodeError) else f"{error}"
-        message = f"{source} is no host that was saved: {why}"
-        raise InputError(message, source=source, hint=hint) from error
+    except msgspec.ValidationError as error:
+        raise _not_saved(source, f"{error}") from error
+    except ValueError as error:
+        raise _not_saved(source, "it is not JSON") from error
+
+
+def _not_saved(source: str, why: str) -> InputError:
+    message = f"{source} is no host that was saved: {why}"
+    return InputError(message, source=source, hint="envbuild doctor --save FILE writes one")

@@ -161,12 +161,16 @@ def _write(path: Path, data: dict[str, object]) -> None:
     """Write what was seen.
 
     Raises:
-        OSError: It cannot be written.
+        InputError: It cannot be written.
     """
     from envbuild.tools.files import write_atomic
 
     text = json.dumps({"version": 1, **data}, indent=2, ensure_ascii=False)
-    write_atomic(path, text + "\n")
+    try:
+        write_atomic(path, text + "\n")
+    except OSError as error:
+        message = f"{path} cannot be written: {error.strerror}"
+        raise InputError(message, source=str(path), hint="name another FILE") from error
 
 
 def _data(looked: "Looked") -> dict[str, object]:
