@@ -61,6 +61,16 @@ def facts(session: nox.Session) -> None:
 
 
 @nox.session
+def kills(session: nox.Session) -> None:
+    """kill -9 of each command that changes a store, at every call that changes a file."""
+    session.install("-e", ".[test]")
+    env = {"ENVBUILD_KILLS": "all"}
+    told = ("--junit-xml", "build/kills.xml", "-o", "junit_family=xunit1")
+    files = ("tests/integration/test_kill_points.py", "tests/integration/test_signals.py")
+    session.run("pytest", *files, *told, *session.posargs, env=env)
+
+
+@nox.session
 def wheel(session: nox.Session) -> None:
     """Build the wheel, install it elsewhere, use what it ships."""
     with tempfile.TemporaryDirectory() as folder:

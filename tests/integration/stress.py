@@ -13,10 +13,12 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from integration.site import Site
 
 from envbuild.store import history, present, verify
+from envbuild.store.layout import Store
 
 NAMES = ("one", "two")
 _OUR_FAULT = 125
@@ -199,21 +201,22 @@ class Stress:
             current, moves = present.current(place), history.read(place)
             if current and (not moves or moves[-1].to != current.identifier):
                 wrong.append(f"{name}: {current.identifier} is current, the journal says otherwise")
-        wrong += [f"{path}: left" for path in self._left()]
+        wrong += [f"{path}: left" for path in leftovers(self.place.store)]
         return wrong
 
-    def _left(self) -> Iterator[object]:
-        store = self.place.store
-        folders = {store.environments / name for name in present.names(store)}
-        yield from set(store.environments.glob("*")) - folders
-        for link in store.by_name.glob("*"):
-            if not link.exists():
-                yield link
-        for pattern in (".*", "envs/*/.*", "envs/*/generations/*/.envbuild/.*", "by-name/.*"):
-            yield from store.root.glob(pattern)
-        yield from store.cache.glob(".prefetch-*")
-        yield from store.package_cache.glob(".*.part")
-        yield from (path for path in store.root.glob("envs/*/lock") if path.stat().st_size)
+
+def leftovers(store: Store) -> Iterator[Path]:
+    """Yield what commands have left in a store that nobody changes now."""
+    folders = {store.environments / name for name in present.names(store)}
+    yield from set(store.environments.glob("*")) - folders
+    for link in store.by_name.glob("*"):
+        if not link.exists():
+            yield link
+    for pattern in (".*", "envs/*/.*", "envs/*/generations/*/.envbuild/.*", "by-name/.*"):
+        yield from store.root.glob(pattern)
+    yield from store.cache.glob("envbuild-scratch-*")
+    yield from store.package_cache.glob(".*.part")
+    yield from (path for path in store.root.glob("envs/*/lock") if path.stat().st_size)
 
 
 _WEIGHTS = {
