@@ -62,7 +62,7 @@ def facts(session: nox.Session) -> None:
 
 @nox.session
 def kills(session: nox.Session) -> None:
-    """kill -9 of each command that changes a store, at every call that changes a file."""
+    """Kill with -9 each command that changes a store, at every call that changes a file."""
     session.install("-e", ".[test]")
     env = {"ENVBUILD_KILLS": "all"}
     told = ("--junit-xml", "build/kills.xml", "-o", "junit_family=xunit1")

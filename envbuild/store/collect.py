@@ -3,7 +3,7 @@
 import contextlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -276,7 +276,7 @@ def remove(
             _refuse_used(place, uses.uses(parts, proc=proc, unit_folders=folders))
             owners.refuse(parts)
             change = Change(what=journal.REMOVE, environment=place.name, origin=origin_of(place))
-            with leftovers.not_current(place), leftovers.hidden(present.generations(place)):
+            with _not_current(place), leftovers.hidden(present.generations(place)):
                 _refuse_used(place, uses.uses(parts, proc=proc, unit_folders=folders))
                 with journal.noted(place.store, change, who=who, now=now):
                     place.history.unlink(missing_ok=True)
@@ -329,6 +329,29 @@ def _refuse_used(place: Place, used: Mapping[Generation, str]) -> None:
         if text:
             message = f"{place.name} is in use: {generation.identifier} is {text}"
             raise Refused(message, hint="end these processes, disable these units first")
+
+
+@contextlib.contextmanager
+def _not_current(place: Place) -> Iterator[None]:
+    """Take `current` away; put it back where what follows fails before the journal says it is gone.
+
+    Raises:
+        OSError: It cannot be changed.
+    """
+    before = os.readlink(place.current) if place.current.is_symlink() else None  # noqa: PTH115
+    place.current.unlink(missing_ok=True)
+    try:
+        yield
+    except BaseException:
+        if before is not None and (place.root / before).is_dir() and not _is_removed(place):
+            files.swap_link(place.current, before)
+        raise
+
+
+def _is_removed(place: Place) -> bool:
+    """Tell whether the journal's last word on an environment is that it was removed."""
+    entries = [one for one in journal.read(place.store) if one.change.environment == place.name]
+    return bool(entries) and entries[-1].change.what == journal.REMOVE
 
 
 def _unlink_by_name(place: Place) -> None:

@@ -196,9 +196,9 @@ def _move(
         if not options.switch or origin != options.replaces:
             return False, origin
     switched = history.move_current(generation, what=options.what, who=who, now=now)
-    integrate.link_by_name(place)
     if options.home is not None:
         integrate.register(place, home=options.home)
+    integrate.link_by_name(place)  # last: where it is, there is nothing left to do
     return True, switched.origin
 
 

@@ -1,7 +1,6 @@
 """Removing what killed commands left in a store: the next one that changes it does so."""
 
 import contextlib
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -34,23 +33,6 @@ def hidden(generations: Sequence[Generation]) -> Iterator[None]:
 def _show(generation: Generation) -> None:
     with contextlib.suppress(FileNotFoundError, PermissionError):
         generation.going.rename(generation.manifest)
-
-
-@contextlib.contextmanager
-def not_current(place: Place) -> Iterator[None]:
-    """Take `current` away, and put it back where what follows fails.
-
-    Raises:
-        OSError: It cannot be changed.
-    """
-    before = os.readlink(place.current) if place.current.is_symlink() else None  # noqa: PTH115
-    place.current.unlink(missing_ok=True)
-    try:
-        yield
-    except BaseException:
-        if before is not None and (place.root / before).is_dir():
-            files.swap_link(place.current, before)
-        raise
 
 
 def clear(place: Place) -> None:
@@ -121,7 +103,7 @@ def _below(folder: Path) -> list[Path]:
 def _clear_emptied(root: Path) -> None:
     """Remove the folder of an environment that `remove` had all but removed."""
     with contextlib.suppress(OSError, StoreError):
-        if [path.name for path in root.iterdir()] == [_LOCK]:
+        if [path.name for path in root.iterdir()] in ([], [_LOCK]):
             with locks.exclusive(root / _LOCK, timeout_s=0, purpose=f"removing {root.name}"):
                 _remove_emptied(root)
 

@@ -40,8 +40,8 @@ def unchanged(
     data = None if generation is None else _usable(generation)
     if generation is None or data is None or _newer(generation):
         return None
-    if not _same_inputs(data["inputs"], recipe, locks):
-        return None
+    if not place.by_name.is_symlink() or not _same_inputs(data["inputs"], recipe, locks):
+        return None  # a create that was killed has not linked it
     interpreter = data["interpreter"]
     if interpreter is None:
         return None if insisted else generation

@@ -37,6 +37,7 @@ VERSIONS = ("1", "2", "3")
 HOW: tuple[How, ...] = ("parent", "group")
 _CHANNEL = "https://channel.test/small"
 _TRIES = 4
+_NOTHING_THERE = 3
 _PARTS = ("store", "home", LOCKS)
 _HALF = "0" * 16
 _PROBE = re.compile(r"[a-z0-9_]{8}")
@@ -186,7 +187,8 @@ class Case:
         codes: With which codes that may end.
         other: What comes instead of the same command, where the group was killed, and what is
             current after it.
-        most: At how many calls it is killed at most.
+        most: At how many calls it is killed at most, evenly spread,
+        last: and at how many of the last ones.
     """
 
     words: tuple[str, ...]
@@ -196,6 +198,7 @@ class Case:
     codes: frozenset[int] = frozenset({0})
     other: tuple[tuple[str, ...], str] | None = None
     most: int | None = None
+    last: int = 0
 
 
 CASES = ("switch", "rollback", "gc", "remove", "create", "first create")
@@ -231,7 +234,7 @@ def case_of(made: Arena, name: str) -> Case:
                 state="2",
                 after=frozenset({"2", None}),
                 ends={"2": None, None: None},
-                codes=frozenset({0, 3}),
+                codes=frozenset({0, _NOTHING_THERE}),
                 other=(made.create(NAME, "v2"), "2"),
             )
         case "create":
@@ -249,6 +252,7 @@ def case_of(made: Arena, name: str) -> Case:
                 after=frozenset({None, "1"}),
                 ends={None: "1", "1": "1"},
                 most=20,
+                last=20,
             )
 
 
@@ -290,9 +294,11 @@ def kill(made: Arena, case: Case, *, part: int = 0, of: int = 1) -> Tally:
     tally = Tally(calls=len(whole.calls))
     if whole.status or whole.orphans or not whole.calls:
         tally.problems.append(f"not killed, it ended with {whole.status}: {whole}")
-    count = min(case.most or len(whole.calls), len(whole.calls))
-    points = [len(whole.calls) * number // count for number in range(count)]
-    tries = [(at, how) for how in HOW for at in points]
+    calls = len(whole.calls)
+    count = min(case.most or calls, calls)
+    points = {calls * number // count for number in range(count)}
+    points |= {*range(calls - case.last, calls)}
+    tries = [(at, how) for how in HOW for at in sorted(points)]
     for at, how in tries[part::of]:
         _kill_at(made, case, at, how, tally)
     return tally
@@ -325,6 +331,8 @@ def _wrong(made: Arena, case: Case, how: How) -> Iterator[str]:
         if code not in codes:
             yield f"{words[0]} ends with {code}: {out}{err}"
         yield from state(made, made.version(), {wanted})
+        if code == _NOTHING_THERE:
+            made.run("gc", "-y")  # the next command that changes the store
         yield from left(made, wanted)
     except (EnvbuildError, OSError) as error:
         yield f"{type(error).__name__}: {error}"
@@ -365,8 +373,9 @@ def _held(path: Path) -> Iterator[str]:
 
 
 def left(made: Arena, wanted: str | None) -> Iterator[str]:
-    """Yield what killed commands left."""
-    found = [*leftovers(made.store), *_temporary(made.root / "tmp")]
+    """Yield what killed commands left; what a lock's file says of its holder keeps nobody out."""
+    found = [path for path in leftovers(made.store) if path.name != "lock"]
+    found += _temporary(made.root / "tmp")
     if made.place.generations.is_dir():
         found += [one.prefix for one in present.incomplete(made.place)]
     yield from (f"{path}: left" for path in found)

@@ -8,7 +8,15 @@ import generations as made
 import pytest
 
 from envbuild.errors import InputError, Refused, StoreError
-from envbuild.store import collect, history, inventory, present
+from envbuild.store import (
+    collect,
+    history,
+    integrate,
+    inventory,
+    journal,
+    leftovers,
+    present,
+)
 from envbuild.store.integrate import link_by_name, register
 from envbuild.store.layout import Generation, Place
 from envbuild.tools import files, locks, processes
@@ -238,6 +246,38 @@ def test_remove_never_follows_a_link_out_of_the_store(
     with pytest.raises(StoreError, match="leads out of the store"):
         collect.remove(place, home=tmp_path, who=made.WHO, now=made.NOW, proc=proc)
     assert (elsewhere / "generations" / _IDENTIFIERS[0]).is_dir()
+
+
+def test_a_remove_that_is_interrupted_is_undone_until_the_journal_says_it(
+    place: Place, proc: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    def remove() -> None:
+        collect.remove(place, home=tmp_path, who=made.WHO, now=made.NOW, proc=proc)
+
+    current, moves = present.current(place), history.read(place)
+    with monkeypatch.context() as patch:
+        patch.setattr(journal, "noted", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            remove()
+    assert (present.current(place), history.read(place)) == (current, moves)
+    with monkeypatch.context() as patch:
+        patch.setattr(integrate, "unregister", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            remove()
+    assert (present.current(place), history.read(place)) == (None, ())
+    remove()
+    assert not place.root.exists()
+
+
+def test_what_is_left_of_a_removed_environment_goes_with_the_next_change(place: Place) -> None:
+    for name in ("locked", "empty"):
+        (place.store.environments / name).mkdir()
+    place.store.place("locked").lock.touch()
+    leftovers.clear_caches(place.store)
+    assert [path.name for path in place.store.environments.iterdir()] == [place.name]
 
 
 def test_a_link_by_name_that_is_not_ours_stays(place: Place, proc: Path, tmp_path: Path) -> None:

@@ -138,6 +138,7 @@ def made(tmp_path: Path, files: tuple[Path, Path]) -> Generation:
     generation.environment.write_text("{}")
     write(generation, inputs(*files), None)
     place.current.symlink_to(f"generations/{generation.identifier}")
+    integrate.link_by_name(place)
     return generation
 
 
@@ -171,6 +172,13 @@ def unchanged(
 def test_nothing_to_do(made: Generation, files: tuple[Path, Path]) -> None:
     assert unchanged(made, files) == made
     assert unchanged(made, files, "/usr/bin/python3") == made
+
+
+def test_a_create_that_was_killed_before_its_last_step_is_something_to_do(
+    made: Generation, files: tuple[Path, Path]
+) -> None:
+    made.place.by_name.unlink()
+    assert unchanged(made, files) is None
 
 
 def test_a_python_that_has_to_count_is_something_to_do(
