@@ -13,6 +13,7 @@ _TITLES = {
     "answers": "Does the lock answer the recipe?",
     "creating": "Creating",
     "services": "Services",
+    "inspecting": "Reading binaries",
     "status": "Status",
     "verifying": "Verifying",
     "self": "Checking the installation",

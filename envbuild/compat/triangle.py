@@ -166,7 +166,7 @@ def judge(facts: Facts, build: FrameworkBuild, wanted: Wanted) -> Judged:
         reasons += _too_new(facts, text, wanted)
     floors += _build_floor(facts, build, compiled=answer == "jit")
     floor = max(floors, default=None)
-    if floor is not None and wanted.driver is not None and _driver(wanted.driver) < floor[0]:
+    if floor is not None and wanted.driver is not None and driver_numbers(wanted.driver) < floor[0]:
         what = f"it needs driver {_spelled(floor[0])} or newer: {floor[1]}"
         reasons.append(Reason(part="driver", what=what, sources=floor[2]))
     return Judged(
@@ -285,7 +285,7 @@ def _too_new(facts: Facts, capability: str, wanted: Wanted) -> Iterator[Reason]:
     row = _architecture(facts, capability)
     if row is None or row.last_branch is None or wanted.driver is None:
         return
-    if _driver(wanted.driver)[0] > row.last_branch:
+    if driver_numbers(wanted.driver)[0] > row.last_branch:
         what = f"{row.last_branch} is the last driver branch that runs {capability}"
         yield Reason(part="driver", what=what, sources=row.sources)
 
@@ -312,6 +312,12 @@ def _cuda_floor(
         yield numbers(toolkit.minor_driver), f"CUDA {cuda} runs from there on", toolkit.sources
 
 
+def full_driver(facts: Facts, cuda: str) -> Numbers | None:
+    """Return the oldest driver with which all of a CUDA works, its PTX too; None if unknown."""
+    toolkit = _toolkit(facts, cuda)
+    return None if toolkit is None else _full(toolkit)
+
+
 def _full(toolkit: Toolkit) -> Numbers | None:
     """Return the oldest driver with which all of a toolkit works."""
     if toolkit.driver is not None:
@@ -330,7 +336,7 @@ def _architecture(facts: Facts, capability: str) -> Architecture | None:
     return next((row for row in facts.architectures if row.capability == capability), None)
 
 
-def _driver(text: str) -> Numbers:
+def driver_numbers(text: str) -> Numbers:
     """Return a driver's version; a branch alone is its newest release."""
     version = numbers(text)
     return (*version, _LATER) if len(version) == 1 else version

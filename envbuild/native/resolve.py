@@ -90,7 +90,7 @@ def _links(file: ElfFacts, tree: _Tree) -> Iterable[Link]:
             yield Link(name=name, place="inside", path=path)
         elif name in DRIVER:
             yield Link(name=name, place="driver")
-        elif name in _HOST:
+        elif name in _HOST or name.startswith(("libc.musl-", "ld-musl-")):
             yield Link(name=name, place="host")
         elif relative := next((one for one in outer if one.startswith(_ORIGINS)), None):
             yield Link(name=name, place="environment", path=relative)

@@ -22,6 +22,7 @@ STAGES = {
     "verifying": "envbuild verify",
     "self": "envbuild self check",
     "host": "envbuild doctor",
+    "inspecting": "envbuild inspect",
 }
 """The command that finds it, by the name that a page's head has."""
 _HEAD = re.compile(r"---\n(.*?)\n---\n", re.DOTALL)

@@ -70,7 +70,8 @@ def test_a_library_in_each_thing_that_it_comes_in(
         assert "libm.so.6" in one["needed"]
         assert one["rpath"] + one["runpath"] == ["$ORIGIN/../lib", "/opt/x"]
         assert [text.split()[0] for text in one["compilers"]] == ["GCC"]
-        found.append({**one, "path": ""})
+        assert (one["sha256"] is None) == (path in (library, folder))
+        found.append({**one, "path": "", "plain_name": "", "sha256": None})
     assert found == [found[0]] * 5
 
 

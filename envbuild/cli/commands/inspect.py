@@ -1,5 +1,6 @@
 """`envbuild inspect`: what the binaries of a file, a package or an environment say."""
 
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,14 +9,20 @@ import click
 
 from envbuild.cli import complete, options, output
 from envbuild.cli.context import Here
-from envbuild.errors import InputError
-from envbuild.native.code import Capability, GpuCode, capability_of, verdict
-from envbuild.native.model import version_text
+from envbuild.errors import InputError, UsageProblem
+from envbuild.native.code import Capability, capability_of, verdict
+from envbuild.target import PLATFORMS, Platform
 
 if TYPE_CHECKING:
-    from envbuild.native.model import ElfFacts, NativeFacts
+    from envbuild.compat.binaries import Host
+    from envbuild.findings import Findings
+    from envbuild.native.model import NativeFacts
+    from envbuild.pipeline.inspecting import For
 
-_WORDS = {"native": "runs", "jit": "compiled by the driver first", "none": "NO CODE"}
+_FILES = (".whl", ".conda", ".so", ".bz2", ".zip")
+_REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\s*(?:\[[^]]*\]\s*)?[=<>!~].*")
+_VERSION = re.compile(r"\d+(?:\.\d+)*")
+_KEYS = ("gpu", "driver", "glibc", "glibcxx")
 
 
 def _capability(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> list[Capability]:
@@ -29,11 +36,18 @@ def _capability(_: click.Context, __: click.Parameter, values: tuple[str, ...]) 
     "inspect",
     examples="""
     envbuild inspect torch-2.4.0-cp311-cp311-manylinux1_x86_64.whl --gpu 9.0
-    envbuild inspect .venv/lib/python3.11/site-packages/torch/lib/libtorch_cuda.so
+    envbuild inspect 'torch==2.4.0' --against gpu=b200,glibc=2.28,driver=550.54
     envbuild inspect h100-pt24 --json
+    envbuild inspect --diff old.whl new.whl
     """,
 )
-@click.argument("target", metavar="FILE|FOLDER|NAME", shell_complete=complete.environments)
+@click.argument(
+    "targets",
+    metavar="FILE|FOLDER|NAME|REQUIREMENT…",
+    nargs=-1,
+    required=True,
+    shell_complete=complete.both,
+)
 @click.option(
     "--gpu",
     "gpus",
@@ -43,108 +57,212 @@ def _capability(_: click.Context, __: click.Parameter, values: tuple[str, ...]) 
     help="Say whether a card of this compute capability (9.0) runs the GPU code; exit code 1 if a "
     "library has none for it.",
 )
+@click.option(
+    "--against",
+    metavar="KEY=VALUE,…",
+    help="Say what keeps it from running on a host: gpu (a card or capability, several times), "
+    "driver, glibc, glibcxx (of its libstdc++); exit code 1 if something does.",
+)
+@click.option("--diff", is_flag=True, help="Say what differs between two; exit code 1 if anything.")
+@click.option(
+    "--python", metavar="V", default="3.11", show_default=True, help="Of a requirement's wheel."
+)
+@click.option(
+    "--platform",
+    type=click.Choice(PLATFORMS),
+    help="Of a requirement's wheel or a lock's packages; by default this machine's.",
+)
 @options.json_option
 @click.pass_obj
-def command(here: Here, target: str, gpus: list[Capability], *, as_json: bool) -> None:
+def command(
+    here: Here,
+    targets: tuple[str, ...],
+    gpus: list[Capability],
+    against: str | None,
+    python: str,
+    platform: Platform | None,
+    *,
+    diff: bool,
+    as_json: bool,
+) -> int:
     """Show what binaries hold: compilers, GPU code, needed libraries, glibc.
 
-    It is read from a wheel, a `.conda` or `.tar.bz2` package, a folder, an ELF file, or an
-    environment; nothing of it is run.
+    It is read from a wheel, a `.conda` or `.tar.bz2` package, a folder, an ELF file, an
+    environment, the packages of a lock (fetched by hash where there is no environment), or the
+    wheel of a requirement such as `torch==2.4.0` (fetched with its hash); nothing of it is run.
     """
-    from envbuild.native.inspect import inspect
-    from envbuild.native.tree import Unreadable
+    from envbuild.cli import inspected
 
-    try:
-        facts = inspect(_path(here, target))
-    except Unreadable as error:
-        raise InputError(str(error), source=target) from error
-    verdicts = {gpu: _verdicts(facts, gpu) for gpu in gpus}
+    host = _host(here, against)
+    meant = _meant(here, python, platform)
+    if diff:
+        return _diff(here, targets, meant, as_json=as_json)
+    code = 0
+    rows: list[dict[str, object]] = []
+    for target in targets:
+        for facts in _facts(here, target, meant):
+            verdicts = {gpu: _verdicts(facts, gpu) for gpu in gpus}
+            found = _findings(here, facts, host)
+            if as_json:
+                rows.append(
+                    {
+                        **inspected.as_json(facts, verdicts),
+                        "findings": output.findings_json(found),
+                    }
+                )
+            else:
+                output.result(inspected.text(facts, verdicts))
+                output.print_findings(here, found)
+            refused = any("none" in answers.values() for answers in verdicts.values())
+            code |= refused or bool(gpus and not facts.codes)
+            code |= against is not None and any(one.severity == "error" for one in found)
     if as_json:
-        output.print_json(_json(facts, verdicts))
+        output.print_json(rows[0] if len(rows) == 1 else {"packages": rows})
+    return int(code)
+
+
+def _findings(here: Here, facts: "NativeFacts", host: "Host | None") -> "Findings":
+    from envbuild.native import judge
+
+    found = judge.findings(facts)
+    if host is None:
+        return found
+    from envbuild.compat.binaries import against
+
+    return (*found, *against(facts, host, here.facts))
+
+
+def _diff(here: Here, targets: tuple[str, ...], meant: "For", *, as_json: bool) -> int:
+    from envbuild.cli import inspected
+    from envbuild.native.differences import differences
+
+    if len(targets) != 2:  # noqa: PLR2004
+        message = f"--diff compares two, and {len(targets)} are named"
+        raise UsageProblem(message, hint="envbuild inspect --diff old.whl new.whl")
+    one, two = (_joined(_facts(here, target, meant), target) for target in targets)
+    found = differences(one, two)
+    if as_json:
+        output.print_json({"differences": inspected.differences_json(found)})
     else:
-        output.result(_text(facts, verdicts))
-    refused = any("none" in answers.values() for answers in verdicts.values())
-    if refused or (gpus and not facts.codes):
-        click.get_current_context().exit(1)
+        output.result(inspected.differences_text(found))
+    return 1 if found else 0
 
 
-def _path(here: Here, target: str) -> Path:
-    """Return the path that is meant: a file or folder, else an environment's prefix."""
+def _joined(parts: Iterable["NativeFacts"], target: str) -> "NativeFacts":
+    """Return a lock's packages as one."""
+    from envbuild.native.model import NativeFacts
+
+    every = list(parts)
+    if len(every) == 1:
+        return every[0]
+    files = tuple(file for facts in every for file in facts.files)
+    return NativeFacts(name=target, files=files, other_files=sum(f.other_files for f in every))
+
+
+def _meant(here: Here, python: str, platform: Platform | None) -> "For":
+    from envbuild.pipeline.inspecting import For
+
+    major, _, minor = python.partition(".")
+    if not (major.isdigit() and minor.isdigit()):
+        message = f"--python: {python!r} is not a version such as 3.11"
+        raise UsageProblem(message)
+    return For(platform=platform or here.platform, python=(int(major), int(minor)))
+
+
+def _facts(here: Here, target: str, meant: "For") -> Iterable["NativeFacts"]:
+    """Return what is meant: a file or folder, an environment, a lock's packages, a requirement."""
+    from envbuild.cli import progress
+    from envbuild.pipeline import inspecting
     from envbuild.store import present, use
 
     path = Path(target)
-    if path.exists() or "/" in target or path.suffix in (".whl", ".conda", ".so", ".bz2"):
-        return path
-    return use.chosen(present.found(here.stores, target), None).prefix
+    if path.exists() or ("/" in target and not _REQUIREMENT.fullmatch(target)):
+        return [inspecting.read(path)]
+    if path.suffix in _FILES:
+        return [inspecting.read(path)]
+    if _REQUIREMENT.fullmatch(target):
+        with progress.shown(here) as shown:
+            return [inspecting.requirement(target, meant, access=here.access, progress=shown)]
+    try:
+        generation = use.chosen(present.found(here.stores, target), None)
+    except InputError:
+        if (packages := _locked(here, target, meant)) is None:
+            raise
+        return packages
+    return [inspecting.read(generation.prefix)]
+
+
+def _locked(here: Here, name: str, meant: "For") -> Iterable["NativeFacts"] | None:
+    """Return what the packages of a recipe's lock say, None where there is no lock."""
+    from envbuild.cli import progress
+    from envbuild.errors import LockError
+    from envbuild.lock import files
+    from envbuild.pipeline import inspecting
+    from envbuild.recipe import load
+    from envbuild.solve.ask import sources
+
+    folder = here.lock_folder(name)
+    if folder is None:
+        return None
+    lock = files.read(folder)
+    half = lock.for_platform(meant.platform)
+    if half is None:
+        message = f"the lock of {name} has nothing for {meant.platform}"
+        raise LockError(message, source=f"{folder}", hint="name another --platform")
+    loaded = load.load(name, here.recipe_folders)
+    access = here.access
+    with progress.shown(here) as shown:
+        return list(
+            inspecting.locked(
+                half,
+                sources(loaded, cutoff=lock.cutoff, access=access),
+                cache=here.store.package_cache,
+                access=access,
+                progress=shown,
+            )
+        )
+
+
+def _host(here: Here, text: str | None) -> "Host | None":
+    """Return what `--against` says.
+
+    Raises:
+        UsageProblem: It says something else.
+    """
+    if text is None:
+        return None
+    from envbuild.compat.binaries import Host
+
+    told: dict[str, list[str]] = {}
+    for part in text.split(","):
+        key, equals, value = (each.strip() for each in part.partition("="))
+        if key not in _KEYS or not equals or not value:
+            message = f"--against: {part.strip()!r} is not one of {', '.join(_KEYS)} with a value"
+            raise UsageProblem(message, hint="--against gpu=b200,glibc=2.28,driver=550.54")
+        if key != "gpu" and not _VERSION.fullmatch(value):
+            message = f"--against: {key}={value} is not a version"
+            raise UsageProblem(message, hint="numbers and dots, such as 2.28")
+        told.setdefault(key, []).append(value)
+    known = {row.id: row.capability for row in here.facts.gpus}
+    return Host(
+        gpus=tuple((gpu, _card(gpu, known)) for gpu in told.get("gpu", ())),
+        driver=told.get("driver", [None])[-1],
+        glibc=_numbers(told.get("glibc")),
+        glibcxx=_numbers(told.get("glibcxx")),
+    )
+
+
+def _card(gpu: str, known: Mapping[str, str]) -> Capability:
+    try:
+        return capability_of(known.get(gpu.lower(), gpu))
+    except ValueError as error:
+        message = f"--against: no card or compute capability {gpu!r} is known"
+        raise UsageProblem(message, hint="see: envbuild facts list gpu") from error
+
+
+def _numbers(values: list[str] | None) -> tuple[int, ...] | None:
+    return None if values is None else tuple(map(int, values[-1].split(".")))
 
 
 def _verdicts(facts: "NativeFacts", gpu: Capability) -> dict[str, str]:
     return {file.path: verdict(file.codes, gpu) for file in facts.files if file.codes}
-
-
-def _text(facts: "NativeFacts", verdicts: Mapping[Capability, Mapping[str, str]]) -> str:
-    lines = [f"{facts.name}: {len(facts.files)} binaries, {facts.other_files} other files"]
-    if facts.files:
-        headings = ("FILE", "KIND", "GPU CODE", "COMPILER", "GLIBC", "NEEDS")
-        lines.append(output.table(headings, map(_row, facts.files)))
-    lines += [f"{file.path}: {file.problem}" for file in facts.files if file.problem]
-    if facts.glibc:
-        lines.append(f"glibc: {version_text(facts.glibc)} or newer")
-    if facts.glibcxx:
-        lines.append(f"libstdc++: GLIBCXX_{version_text(facts.glibcxx)} or newer")
-    for (major, minor), answers in verdicts.items():
-        if not answers:
-            lines.append(f"{major}.{minor}: no GPU code in any of it")
-        for path, answer in answers.items():
-            lines.append(f"{major}.{minor}: {path}: {_WORDS[answer]}")
-    return "\n".join(lines)
-
-
-def _row(file: "ElfFacts") -> tuple[str, ...]:
-    return (
-        file.path,
-        file.kind,
-        _codes(file.codes) or "-",
-        ", ".join(file.compilers) or "unknown",
-        "musl" if file.libc == "musl" else version_text(file.glibc) or "-",
-        " ".join(file.needed) or "-",
-    )
-
-
-def _codes(codes: Iterable[GpuCode]) -> str:
-    ordered = sorted(codes, key=lambda code: (code.kind == "ptx", code.number, code.suffix))
-    return " ".join(map(str, ordered))
-
-
-def _json(
-    facts: "NativeFacts", verdicts: Mapping[Capability, Mapping[str, str]]
-) -> dict[str, object]:
-    return {
-        "name": facts.name,
-        "glibc": version_text(facts.glibc),
-        "glibcxx": version_text(facts.glibcxx),
-        "gpu_code": _codes(facts.codes).split(),
-        "gpus": {f"{major}.{minor}": dict(a) for (major, minor), a in verdicts.items()},
-        "other_files": facts.other_files,
-        "files": [
-            {
-                "path": file.path,
-                "kind": file.kind,
-                "machine": file.machine,
-                "soname": file.soname,
-                "needed": list(file.needed),
-                "rpath": list(file.rpath),
-                "runpath": list(file.runpath),
-                "compilers": list(file.compilers),
-                "comment": list(file.comments),
-                "libc": file.libc,
-                "glibc": version_text(file.glibc),
-                "glibcxx": version_text(file.glibcxx),
-                "gpu_code": _codes(file.codes).split(),
-                "ptx_isa": version_text(file.ptx_isa),
-                "zstd_code": file.zstd_code,
-                "problem": file.problem,
-            }
-            for file in facts.files
-        ],
-    }

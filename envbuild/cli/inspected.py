@@ -1,0 +1,139 @@
+"""How `envbuild inspect` shows what it read."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from envbuild.cli import output
+from envbuild.compat.binaries import codes_text
+from envbuild.native.code import Capability
+from envbuild.native.differences import Difference
+from envbuild.native.judge import plain_name
+from envbuild.native.model import ElfFacts, NativeFacts, version_text
+
+_WORDS = {"native": "runs", "jit": "compiled by the driver first", "none": "NO CODE"}
+Verdicts = Mapping[Capability, Mapping[str, str]]
+
+
+def text(facts: NativeFacts, verdicts: Verdicts) -> str:
+    """Return what a person reads."""
+    lines = [f"{facts.name}: {len(facts.files)} binaries, {facts.other_files} other files"]
+    if facts.files:
+        headings = ("FILE", "KIND", "GPU CODE", "COMPILER", "ABI", "GLIBC", "GLIBCXX", "NEEDS")
+        lines.append(output.table(headings, map(_row, facts.files)))
+    lines += [f"{file.path}: {file.problem}" for file in facts.files if file.problem]
+    lines += _whole(facts)
+    for (major, minor), answers in verdicts.items():
+        if not answers:
+            lines.append(f"{major}.{minor}: no GPU code in any of it")
+        for path, answer in answers.items():
+            lines.append(f"{major}.{minor}: {path}: {_WORDS[answer]}")
+    return "\n".join(lines)
+
+
+def _whole(facts: NativeFacts) -> Iterator[str]:
+    if facts.glibc:
+        yield f"glibc: {version_text(facts.glibc)} or newer"
+    if facts.glibcxx:
+        yield f"libstdc++: GLIBCXX_{version_text(facts.glibcxx)} or newer"
+    if facts.string_abi != "none":
+        yield f"string ABI: {facts.string_abi}"
+    vendored = [file.path for file in facts.files if plain_name(file.path) != file.path]
+    if vendored:
+        yield "vendored: " + " ".join(map(plain_name, vendored))
+    missing = sorted(
+        {link.name for file in facts.files for link in file.links if link.place == "nowhere"}
+    )
+    if missing:
+        yield "needed, and found by nothing that the files say: " + " ".join(missing)
+
+
+def _row(file: ElfFacts) -> tuple[str, ...]:
+    return (
+        file.path,
+        file.kind,
+        codes_text(file.codes) or "-",
+        ", ".join(file.compilers) or "unknown",
+        file.string_abi if file.string_abi != "none" else "-",
+        "musl" if file.libc == "musl" else version_text(file.floor("GLIBC")) or "-",
+        version_text(file.floor("GLIBCXX")) or "-",
+        " ".join(file.needed) or "-",
+    )
+
+
+def differences_text(found: Iterable[Difference]) -> str:
+    """Return what differs, a line each."""
+    rows = [(one.path or "(all)", one.what, one.old or "-", one.new or "-") for one in found]
+    return output.table(("FILE", "WHAT", "FIRST", "SECOND"), rows) if rows else "no difference"
+
+
+def differences_json(found: Iterable[Difference]) -> list[dict[str, str | None]]:
+    """Return what differs, as JSON has it."""
+    return [
+        {"path": one.path or None, "what": one.what, "old": one.old, "new": one.new}
+        for one in found
+    ]
+
+
+def as_json(facts: NativeFacts, verdicts: Verdicts) -> dict[str, object]:
+    """Return everything that was read."""
+    package = facts.package
+    return {
+        "name": facts.name,
+        "glibc": version_text(facts.glibc),
+        "glibcxx": version_text(facts.glibcxx),
+        "cxxabi": version_text(facts.floor("CXXABI")),
+        "string_abi": facts.string_abi,
+        "gpu_code": codes_text(facts.codes).split(),
+        "gpus": {f"{major}.{minor}": dict(told) for (major, minor), told in verdicts.items()},
+        "other_files": facts.other_files,
+        "package": None
+        if package is None
+        else {
+            "format": package.format,
+            "file_tags": sorted(package.file_tags),
+            "wheel_tags": sorted(package.wheel_tags),
+            "variant": package.variant,
+            "properties": [
+                {"namespace": namespace, "feature": feature, "values": list(values)}
+                for namespace, feature, values in package.properties
+            ],
+        },
+        "files": [_file(file) for file in facts.files],
+    }
+
+
+def _file(file: ElfFacts) -> dict[str, object]:
+    return {
+        "path": file.path,
+        "plain_name": plain_name(file.path),
+        "kind": file.kind,
+        "machine": file.machine,
+        "soname": file.soname,
+        "needed": list(file.needed),
+        "links": [
+            {"name": link.name, "place": link.place, "path": link.path} for link in file.links
+        ],
+        "rpath": list(file.rpath),
+        "runpath": list(file.runpath),
+        "compilers": list(file.compilers),
+        "comment": list(file.comments),
+        "string_abi": file.string_abi,
+        "libc": file.libc,
+        "glibc": version_text(file.floor("GLIBC")),
+        "glibcxx": version_text(file.floor("GLIBCXX")),
+        "cxxabi": version_text(file.floor("CXXABI")),
+        "unversioned": [
+            {"symbol": symbol, "version": f"{family}_{version_text(version)}"}
+            for symbol, (family, version) in file.unversioned
+        ],
+        "gpu_code": codes_text(file.codes).split(),
+        "ptx_isa": version_text(file.ptx_isa),
+        "compression": sorted(file.compressions),
+        "zstd_code": file.zstd_code,
+        "cudart": file.cudart,
+        "executable_stack": file.exec_stack,
+        "text_relocations": file.text_relocations,
+        "alignment": file.alignment,
+        "debug_link": file.debug_link,
+        "sha256": file.sha256,
+        "problem": file.problem,
+    }
