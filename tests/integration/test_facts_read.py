@@ -196,6 +196,14 @@ def test_jax_with_its_plugin(
         assert line in text.splitlines()
 
 
+def test_a_release_without_code_for_cuda(
+    server: IndexServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    index_of(server).wheels.append(built("jax-0.99.2-py3-none-any.whl", {}))
+    told = refused(capsys, 3, "derive", "jax==0.99.2")
+    assert "PyPI has no build for CUDA on Linux of jax 0.99.2" in told
+
+
 def test_json_says_what_was_fetched(
     server: IndexServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -203,7 +211,7 @@ def test_json_says_what_was_fetched(
     assert "2.99.0" in capsys.readouterr().out
     assert envbuild("facts", "derive", "pytorch==2.99", "--json") == 0
     (build,) = json.loads(capsys.readouterr().out)["builds"]
-    assert build["version"] == "2.99.0"
+    assert (build["version"], build["uploaded"]) == ("2.99.0", "2024-01-01T00:00:00Z")
     assert 0 < build["fetched_bytes"] <= 4 * len(index_of(server).wheels[0].data)
     assert any("not computed" in source for source in build["sources"])
 

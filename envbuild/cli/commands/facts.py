@@ -226,7 +226,9 @@ def _derived(index: "Index", framework: str, version: str) -> "tuple[Derived, ..
 
 
 def _read(row: "Derived") -> dict[str, object]:
-    return {"fetched_bytes": row.fetched_bytes, "sources": [*row.sources.values()]}
+    uploaded = None if row.uploaded is None else output.time_text(row.uploaded)
+    sources = [*row.sources.values()]
+    return {"uploaded": uploaded, "fetched_bytes": row.fetched_bytes, "sources": sources}
 
 
 def _verified_text(found: "Sequence[Verified]", *, quiet: bool) -> str:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from packaging.requirements import Requirement
@@ -33,6 +34,7 @@ class Derived:
         platform: conda subdir.
         values: What was read, by column; what is not there was not read.
         sources: Names of where it was read, with a text each.
+        uploaded: When the wheel that was read was uploaded (UTC), None where unknown.
         fetched_bytes: How much of the wheel was fetched for its libraries.
     """
 
@@ -42,6 +44,7 @@ class Derived:
     platform: Platform
     values: Mapping[str, Any]
     sources: Mapping[str, str]
+    uploaded: datetime | None = None
     fetched_bytes: int = 0
 
     @property
@@ -115,6 +118,7 @@ def _pytorch(
             platform=platform,
             values=values,
             sources=sources,
+            uploaded=wheel.file.uploaded,
             fetched_bytes=fetched,
         )
 
@@ -125,7 +129,7 @@ _PARTS = "the wheel was read in parts: its sha256 is the one that PyPI lists, it
 def _about(wheel: Wheel, wheels: Sequence[Wheel], metadata: Metadata) -> dict[str, Any]:
     return {
         "pythons": pythons(wheels) or metadata.pythons,
-        "requires_python": metadata.requires_python,
+        "requires_python": metadata.requires_python or wheel.file.requires_python,
         "wheel": wheel.file.filename,
         "sha256": wheel.file.sha256,
     }
@@ -191,7 +195,7 @@ def _jax(
         if not any(name.startswith("nvidia-") for name in required):
             continue  # declared before its plugin existed: it cannot be installed
         values |= {
-            "requires_python": metadata.requires_python,
+            "requires_python": metadata.requires_python or wheel.file.requires_python,
             "cudnn": pin(required, "nvidia-cudnn"),
             "nccl": pin(required, "nvidia-nccl"),
             "nvcc": pin(required, "nvidia-cuda-nvcc"),
@@ -203,6 +207,7 @@ def _jax(
             platform=platform,
             values=values,
             sources=sources,
+            uploaded=(wheel if plugin is None else plugin[0]).file.uploaded,
             fetched_bytes=fetched,
         )
 

@@ -12,6 +12,7 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import Version
 
 from envbuild.access import Access
+from envbuild.compat.consistency import numbers
 from envbuild.compat.derive.metadata import Metadata, parse
 from envbuild.errors import FetchError
 from envbuild.target import MACHINES, Platform
@@ -164,8 +165,8 @@ def pythons(wheels: Iterable[Wheel]) -> tuple[str, ...]:
     return tuple(sorted(found, key=_order))
 
 
-def _order(python: str) -> tuple[int, bool]:
-    return int(python.removesuffix("t").partition(".")[2]), python.endswith("t")
+def _order(python: str) -> tuple[tuple[int, ...], bool]:
+    return numbers(python.removesuffix("t")), python.endswith("t")
 
 
 def chosen(wheels: Iterable[Wheel], filename: str | None = None) -> Wheel | None:
@@ -185,6 +186,6 @@ def chosen(wheels: Iterable[Wheel], filename: str | None = None) -> Wheel | None
     return min(able, key=_preference, default=None)
 
 
-def _preference(wheel: Wheel) -> tuple[bool, bool, int]:
-    oldest = min((_order(python) for python in wheel.pythons), default=(0, False))
-    return _PREFERRED not in wheel.pythons, oldest[1], oldest[0]
+def _preference(wheel: Wheel) -> tuple[bool, bool, tuple[int, ...]]:
+    oldest, threaded = min((_order(python) for python in wheel.pythons), default=((), False))
+    return _PREFERRED not in wheel.pythons, threaded, oldest

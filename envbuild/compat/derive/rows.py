@@ -24,6 +24,8 @@ def toml(rows: Iterable[Derived], *, day: str) -> str:
     lines = ["[sources]", *(f"{name} = {_value(text)}" for name, text in sources.items())]
     for row in rows:
         lines += ["", "[[build]]"]
+        if row.uploaded is not None:
+            lines[-1] += f"  # uploaded {row.uploaded:%Y-%m-%d}"
         lines += [f"{key} = {_value(value)}" for key, value in columns(row, day).items()]
     return "\n".join(lines) + "\n"
 

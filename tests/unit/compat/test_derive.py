@@ -68,6 +68,7 @@ def test_which_wheel_is_read() -> None:
     assert found is not None
     assert found.pythons == {"3.11"}
     assert chosen(all_of[:2]) == all_of[1]
+    assert pythons([wheel("3.10 linux_x86_64"), wheel("2.7 linux_x86_64")]) == ("2.7", "3.10")
     assert chosen(all_of, "other") is None
     assert chosen([]) is None
     again = wheel("3.12 linux_x86_64", build=3)
