@@ -14,13 +14,13 @@ from envbuild.findings import Finding, Severity
 from envbuild.store.layout import Store
 from envbuild.tools.conda_tree import files_of
 from envbuild.tools.files import NO_ROOM, make_folder, remove_tree
-from envbuild.tools.trying import may_execute, one_file, tells_case
+from envbuild.tools.trying import can_clone, can_link, may_execute, one_file, tells_case
 
 if TYPE_CHECKING:
     from envbuild.tools.conda_archives import Fetched
 
 _FULL = re.compile(
-    r"No space left on device|Disk quota exceeded"
+    r"No space left on device|Disk quota exceeded|database or disk is full"
     rf"|os error (?:{errno.ENOSPC}|{errno.EDQUOT})\b"
 )
 _QUOTA = re.compile(rf"Disk quota exceeded|os error {errno.EDQUOT}\b")
@@ -103,13 +103,39 @@ def refuse(store: Store, folder: Path, fetched: "Sequence[Fetched]") -> None:
         fetched: conda's packages, extracted.
 
     Raises:
-        StoreError: Programs cannot be run from there, or two files differ in case alone where that
-            is no difference.
+        StoreError: Programs cannot be run from there; it has no room for copies; or two files
+            differ in case alone where that is no difference.
     """
     if not may_execute(folder):
         message = f"programs cannot be run from {store.root}: its disk is mounted noexec"
         raise StoreError(message, hint="mount it without noexec, or use another --store")
+    _refuse_full(store, folder, fetched)
     refuse_alike(folder, _claims(fetched))
+
+
+def _refuse_full(store: Store, folder: Path, fetched: "Sequence[Fetched]") -> None:
+    """Refuse what cannot fit where files are copied: no file system packs tighter than archives.
+
+    Links need no room, so they are tried before anything is refused.
+    """
+    needed = sum(one.digests.size for one in fetched)
+    found = os.statvfs(folder)
+    free = found.f_frsize * (found.f_bfree if os.geteuid() == 0 else found.f_bavail)
+    sample = _some_file(store.cache)
+    if needed <= free or sample is None:
+        return
+    probe = folder / f".copy-{secrets.token_hex(4)}"
+    try:
+        if can_link(Path(sample), probe) or can_clone(Path(sample), probe):
+            return
+    finally:
+        probe.unlink(missing_ok=True)
+    message = (
+        f"{store.root} needs at least {needed >> _MEBIBYTE} MiB for files that are copied from "
+        f"{store.cache}, {free >> _MEBIBYTE} MiB are free there"
+    )
+    hint = "free some: envbuild gc, or put the cache on the store's disk, where files are linked"
+    raise StoreError(message, hint=hint)
 
 
 def _claims(fetched: "Sequence[Fetched]") -> Iterator[tuple[str, str]]:

@@ -23,14 +23,14 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from envbuild.access import Access
-from envbuild.errors import EnvbuildError, FetchError, StoreError
+from envbuild.errors import EnvbuildError, FetchError
 from envbuild.packages import CondaPackage
 from envbuild.progress import Progress
 from envbuild.tools import addresses, digests, rattler
 from envbuild.tools.conda_extract import extract
 from envbuild.tools.conda_tree import check_tree, entry_name
 from envbuild.tools.digests import Digests
-from envbuild.tools.files import NO_ROOM, make_folder, remove_tree
+from envbuild.tools.files import NO_ROOM, make_folder, no_room, remove_tree
 from envbuild.tools.locks import exclusive
 
 if TYPE_CHECKING:
@@ -233,8 +233,7 @@ class _Fetcher:
         except OSError as error:
             if error.errno not in NO_ROOM:
                 raise
-            message = f"{self.cache}: no room for {package.filename}"
-            raise StoreError(message, hint="free some space or use another store") from error
+            raise no_room(self.cache, package.filename, error) from error
         finally:
             remove_tree(part)
         return found

@@ -11,6 +11,7 @@ import shutil
 import stat
 from pathlib import Path
 
+from envbuild.errors import StoreError
 from envbuild.tools.bounded import NoAnswer, bounded
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
@@ -23,6 +24,19 @@ _TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{8}")
 _ANSWER_S = 2.0
 _AT_FDCWD = -100
 _EXCHANGE = 2
+
+
+def no_room(folder: Path, name: str, error: OSError) -> StoreError:
+    """Return the error for a file that a folder has no room for.
+
+    Args:
+        folder: The folder.
+        name: What was to be written.
+        error: One of `NO_ROOM`.
+    """
+    quota = ", the disk quota is used up" if error.errno == errno.EDQUOT else ""
+    message = f"{folder}: no room for {name}{quota}"
+    return StoreError(message, hint="free some: envbuild gc, or use another --store")
 
 
 def write_atomic(path: Path, text: str, *, mode: int = 0o644) -> None:

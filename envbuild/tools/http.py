@@ -19,11 +19,11 @@ from urllib3.exceptions import HTTPError
 from urllib3.util import Retry
 
 from envbuild.access import Access
-from envbuild.errors import FetchError, StoreError
+from envbuild.errors import FetchError
 from envbuild.progress import Progress, Quiet
 from envbuild.tools import addresses, http_errors, http_parts
 from envbuild.tools.digests import Digests, check
-from envbuild.tools.files import NO_ROOM
+from envbuild.tools.files import NO_ROOM, no_room
 from envbuild.tools.network_watch import LEAST_BYTES_PER_S
 from envbuild.tools.parts import Part
 
@@ -212,8 +212,7 @@ class Session:
         except OSError as error:
             if error.errno not in NO_ROOM:
                 raise
-            message = f"{to.parent}: no room for {to.name}"
-            raise StoreError(message, hint="free some space or use another store") from error
+            raise no_room(to.parent, to.name, error) from error
         finally:
             temporary.unlink(missing_ok=True)
         return digests

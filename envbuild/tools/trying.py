@@ -54,8 +54,8 @@ def abilities(folder: Path) -> Abilities:
         program.chmod(0o755)
         return Abilities(
             free_bytes=shutil.disk_usage(folder).free,
-            hard_links=_can_link(program, place / "link"),
-            reflinks=_can_clone(program, place / "clone"),
+            hard_links=can_link(program, place / "link"),
+            reflinks=can_clone(program, place / "clone"),
             tells_case=tells_case(program),
             executes=may_execute(program),
             locks=_can_lock(place / "lock"),
@@ -69,7 +69,8 @@ def nearest(path: Path) -> Path:
     return path
 
 
-def _can_link(program: Path, to: Path) -> bool:
+def can_link(program: Path, to: Path) -> bool:
+    """Tell whether a file can have another name, by giving it one."""
     try:
         to.hardlink_to(program)
     except OSError:
@@ -77,7 +78,8 @@ def _can_link(program: Path, to: Path) -> bool:
     return True
 
 
-def _can_clone(program: Path, to: Path) -> bool:
+def can_clone(program: Path, to: Path) -> bool:
+    """Tell whether a copy of a file can share its blocks, by making one."""
     with program.open("rb") as source, to.open("wb") as target:
         try:
             fcntl.ioctl(target.fileno(), _FICLONE, source.fileno())

@@ -4,7 +4,7 @@ import contextlib
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -73,11 +73,17 @@ class Network:
         (self.root / "recipes/net.yaml").write_text(recipe)
 
     def run(
-        self, *words: str, variables: Mapping[str, str] | None = None
+        self,
+        *words: str,
+        variables: Mapping[str, str] | None = None,
+        before: Sequence[str] = (),
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command line in the project, with nothing of our own environment but PATH."""
+        """Run a command line in the project, with nothing of our own environment but PATH.
+
+        `before` stands before it (what keeps it from something).
+        """
         return subprocess.run(
-            [sys.executable, "-m", "envbuild", *words],
+            [*before, sys.executable, "-m", "envbuild", *words],
             cwd=self.root,
             env={
                 "PATH": os.environ["PATH"],

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -196,6 +197,77 @@ def test_bytes_and_modes_do_not_depend_on_the_umask(tmp_path: Path, mask: int) -
     for path in prefix.rglob("*"):
         if not path.is_symlink():
             assert path.stat().st_mode & 0o7022 == 0, path
+
+
+def test_a_real_quota(tmp_path: Path) -> None:
+    """Of btrfs, whose limits hold for root too."""
+    programs = [shutil.which(name) for name in ("mkfs.btrfs", "btrfs")]
+    if None in programs:
+        pytest.skip("btrfs-progs is not installed")
+    make, btrfs = map(str, programs)
+    image = tmp_path / "image"
+    with image.open("wb") as file:
+        file.truncate(256 << 20)
+    subprocess.run([make, "-q", f"{image}"], check=True, capture_output=True)
+
+    def limit(size: str) -> None:
+        subprocess.run([btrfs, "qgroup", "limit", size, f"{store}"], check=True)
+
+    small, large = package(tmp_path / "a", "small", 4), package(tmp_path / "b", "large", 40)
+    with mounted(tmp_path / "disk", "-o", "loop", f"{image}") as folder:
+        store = folder / "store"
+        for words in (("quota", "enable", f"{folder}"), ("subvolume", "create", f"{store}")):
+            subprocess.run([btrfs, *words], check=True, capture_output=True)
+        limit("40M")
+        creator = Creator(root=store)
+        first = creator.create(order([small]))
+        with pytest.raises(StoreError, match=r"large-1\.0-0\.conda, the disk quota is used up"):
+            creator.create(order([small, large]))
+        assert runs(first, "small")
+        assert damage(first) == []
+        assert len(present.generations(creator.place)) == 1
+        limit("120M")
+        second = creator.create(order([small, large]))
+        assert runs(second, "large")
+        assert damage(second) == []
+
+
+def test_copies_that_have_no_room_are_refused_before_linking(tmp_path: Path) -> None:
+    large = package(tmp_path / "a", "large", 40)
+    with tmpfs(tmp_path / "cache", "100m") as cache, tmpfs(tmp_path / "store", "30m") as store:
+        creator = Creator(root=store, cache=cache)
+        with pytest.raises(
+            StoreError, match=r"needs at least 40 MiB .*, (29|30) MiB are free"
+        ) as told:
+            creator.create(order([large]))
+        assert told.value.exit_code == 6
+        assert creator.nothing_left()
+        remount(store, "size=60m")
+        assert runs(creator.create(order([large])), "large")
+
+
+def test_links_need_no_room(tmp_path: Path) -> None:
+    with tmpfs(tmp_path / "store", "90m") as store:
+        creator = Creator(root=store)
+        ordered = order([package(tmp_path / "a", "large", 40)])
+        creator.create(ordered)
+        (store / "filler").write_bytes(bytes(30 << 20))
+        for _ in range(3):
+            assert runs(creator.create(ordered, reinstall=True), "large")
+
+
+def test_a_read_only_cache_that_lacks_a_package_says_so(tmp_path: Path) -> None:
+    small, other = package(tmp_path / "a", "small", 1), package(tmp_path / "b", "other", 1)
+    with tmpfs(tmp_path / "cache", "64m") as cache:
+        creator = Creator(root=tmp_path / "store", cache=cache)
+        first = creator.create(order([small]))
+        remount(cache, "ro")
+        with pytest.raises(StoreError, match="Read-only file system") as told:
+            creator.create(order([small, other]))
+        assert "\n" not in told.value.message
+        assert runs(first, "small")
+        remount(cache, "rw")
+        assert runs(creator.create(order([small, other])), "other")
 
 
 def test_quota_is_told_from_a_full_disk(tmp_path: Path) -> None:
