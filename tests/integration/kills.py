@@ -95,10 +95,12 @@ class Arena(Site):
         at: int | None = None,
         how: How = "parent",
         number: signal.Signals = signal.SIGKILL,
+        path: str = "",
     ) -> Traced:
         """Run a command line under the tracer."""
         argv = [sys.executable, "-m", "envbuild", *words]
-        return run(argv, root=self.root, env=self.variables(), at=at, how=how, number=number)
+        env = self.variables()
+        return run(argv, root=self.root, env=env, at=at, how=how, number=number, path=path)
 
 
 def _copy(source: Path, to: Path) -> None:
@@ -114,6 +116,9 @@ def arena(root: Path) -> Iterator[Arena]:
     """
     write_index(root / "channel", _packages(root / "channel"))
     wheels = [wheel("app", one, files={"app/__init__.py": f"V = {one}\n"}) for one in VERSIONS]
+    wheels.append(
+        wheel("many", "1", files=dict.fromkeys(map("many/m{}.py".format, range(200)), "x=1\n"))
+    )
     for part in (*_PARTS, "tmp"):
         (root / part).mkdir()
     with serve(root) as channel, serving(main=Index(wheels=wheels)) as index:
@@ -145,10 +150,22 @@ def _good(made: Arena, *words: str) -> None:
 
 
 def _recipe(version: str) -> str:
+    more = f"conda: [one =={version}]\npypi: [app =={version}]\nsmoke: {{imports: [app]}}\n"
+    return _beginning(NAME) + more
+
+
+def many(made: Arena) -> tuple[str, ...]:
+    """Lock a recipe of two hundred sources; return the words that create it, with bytecode."""
+    (made.root / "v1/many.yaml").write_text(f"{_beginning('many')}pypi: [many]\n")
+    _good(made, "lock", "many", "--recipes", "v1", "--locks", "v1")
+    return (*made.create("many"), "--compile")
+
+
+def _beginning(name: str) -> str:
+    python = platform.python_version()
     return (
-        f"name: {NAME}\ntarget: {{platforms: [linux-64]}}\npython: '{platform.python_version()}'\n"
-        f"channels: [{_CHANNEL}]\nconda: [one =={version}]\npypi: [app =={version}]\n"
-        "smoke: {imports: [app]}\n"
+        f"name: {name}\ntarget: {{platforms: [linux-64]}}\npython: '{python}'\n"
+        f"channels: [{_CHANNEL}]\n"
     )
 
 

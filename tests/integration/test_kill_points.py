@@ -5,6 +5,7 @@
 """
 
 import os
+import signal
 import time
 from collections.abc import Callable, Iterator
 
@@ -33,3 +34,17 @@ def test_killed_anywhere_nothing_is_broken(
     print(f"ENVBUILD_KILLS_SEED={_SEED}\n{name}: {tally}")  # noqa: T201 - shown where it fails
     assert tally.problems == []
     assert tally.by_name.total() > 0
+
+
+@pytest.mark.slow
+def test_where_create_is_killed_nobody_goes_on_compiling(arena: kills.Arena) -> None:
+    arena.restore("0")
+    words = kills.many(arena)
+    for at in (0, 100, 199):  # of the writes, an opening and a rename for each of 200 sources
+        arena.restore("0")
+        ended = arena.traced(words, at=3 * at, path=".pyc")
+        assert (ended.status, ended.orphans) == (-signal.SIGKILL, ())
+        assert ended.signalled_at is not None
+        assert not ended.signalled_at.by_parent
+        assert arena.run(*words)[0] == 0
+        assert arena.run("verify", "many")[0] == 0

@@ -182,6 +182,7 @@ def run(
     at: int | None = None,
     how: How = "parent",
     number: signal.Signals = signal.SIGKILL,
+    path: str = "",
 ) -> Traced:
     """Run a command and watch what changes files below a folder.
 
@@ -192,12 +193,13 @@ def run(
         at: The number, from 0, of the call before which the signal is sent; None for never.
         how: To whom.
         number: The signal.
+        path: Count for `at` only calls whose path holds this.
 
     Raises:
         RuntimeError: It could not be traced.
     """
     with tempfile.NamedTemporaryFile("r", encoding="utf-8", prefix="traced-") as report:
-        place = [report.name, f"{root}", how, f"{-1 if at is None else at}", f"{number:d}"]
+        place = [report.name, f"{root}", how, f"{-1 if at is None else at}", f"{number:d}", path]
         done = subprocess.run(
             [sys.executable, "-I", __file__, *place, *argv],
             env=dict(env),
@@ -215,7 +217,7 @@ def run(
     return Traced(
         status=found["status"],
         calls=calls,
-        signalled_at=calls[at] if at is not None and at < len(calls) else None,
+        signalled_at=None if found["at"] is None else calls[found["at"]],
         orphans=tuple(found["orphans"]),
         out=done.stdout,
         err=done.stderr,
@@ -225,11 +227,13 @@ def run(
 class _Tracer:
     """One command, its processes, and what they did."""
 
-    def __init__(self, root: str, how: str, at: int, number: int) -> None:
+    def __init__(self, root: str, how: str, at: int, number: int, path: str) -> None:
         self._roots = (root, os.path.realpath(root))
         self._how = how
         self._at = at
         self._number = number
+        self._path = path
+        self._signalled: int | None = None
         self._command = -1
         self._status: int | None = None
         self._killed = False
@@ -257,6 +261,7 @@ class _Tracer:
                 end = time.monotonic() + _ORPHAN_S
         return {
             "status": self._status,
+            "at": self._signalled,
             "calls": [asdict(call) for call in self._calls],
             "orphans": [_command_line(process) for process in self._left()],
         }
@@ -288,8 +293,12 @@ class _Tracer:
         if call is None:
             return True
         self._calls.append(call)
-        if len(self._calls) != self._at + 1:
+        if self._signalled is not None or self._path not in call.path:
             return True
+        self._at -= 1
+        if self._at != -1:
+            return True
+        self._signalled = len(self._calls) - 1
         self._killed = self._number == signal.SIGKILL
         os.kill(self._command, self._number)
         if self._how == "group":
@@ -335,6 +344,7 @@ def _start(argv: Sequence[str], watched: Mapping[int, _Syscall]) -> int:
         os.close(end)
         os.read(source, 1)
         os.setsid()
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it, and exec keeps that
         _watch(watched)
         os.execv(argv[0], list(argv))  # noqa: S606
     os.close(source)
@@ -429,8 +439,8 @@ def _command_line(process: int) -> str:
     return f"{process} {data.replace(bytes(1), b' ').decode(errors='replace')}".strip()
 
 
-def _main(report: str, root: str, how: str, at: str, number: str, *argv: str) -> None:
-    found = _Tracer(root, how, int(at), int(number)).follow(argv)
+def _main(report: str, root: str, how: str, at: str, number: str, path: str, *argv: str) -> None:
+    found = _Tracer(root, how, int(at), int(number), path).follow(argv)
     Path(report).write_text(json.dumps(found), encoding="utf-8")
 
 
