@@ -41,6 +41,7 @@ class Here:
         offline_option: Whether `--offline` was given.
         locked_option: Whether `--locked` was given.
         frozen_option: Whether `--frozen` was given.
+        allow_option: Codes of findings that `--allow` lets through.
         lock_timeout_option: `--lock-timeout` in seconds, or None.
         debug: Whether an internal error shows its traceback.
         as_json: Whether results, errors included, are printed as JSON.
@@ -67,6 +68,7 @@ class Here:
         self.offline_option = False
         self.locked_option = False
         self.frozen_option = False
+        self.allow_option: tuple[str, ...] = ()
         self.lock_timeout_option: float | None = None
         self.debug = False
         self.as_json = False

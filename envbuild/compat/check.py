@@ -3,15 +3,18 @@
 from collections.abc import Iterator
 from difflib import get_close_matches
 
+from envbuild.compat import surroundings
 from envbuild.compat.consistency import numbers
-from envbuild.compat.model import Facts, FrameworkBuild, KnownBad
+from envbuild.compat.model import Facts, FrameworkBuild
 from envbuild.compat.subject import Part, Subject
 from envbuild.compat.triangle import Wanted, driver_floor, first_with_code, judge, takes, works
+from envbuild.compat.words import KnownBad
 from envbuild.findings import Finding, Findings, Severity
 
 _RELEASE_PARTS = ("cuda-cudart", "cuda-nvrtc", "cuda-nvtx", "cuda-cupti", "cuda-toolkit")
 _RELEASE_WHEELS = ("nvidia-cuda-runtime", "nvidia-cuda-cupti", "nvidia-nvtx")
 _CONDA_CUDNN = "cudnn"
+_FRAMEWORKS = {"pytorch": "pytorch", "libtorch": "pytorch", "jaxlib": "jax"}
 
 
 def check(subject: Subject, facts: Facts) -> Findings:
@@ -25,17 +28,18 @@ def check(subject: Subject, facts: Facts) -> Findings:
     return (
         *_cards(subject, facts),
         *(one for build in builds for one in _code(subject, facts, build)),
-        *_unread_code(subject),
+        *_unasked(subject),
+        *_unread_code(subject, builds),
         *_driver(subject, facts, builds),
         *_cudnn(subject, facts, builds),
         *_cuda_parts(subject),
-        *_compiler(subject, facts),
+        *surroundings.check(subject, facts, builds),
         *_known_bad(subject, facts),
     )
 
 
 def builds_of(subject: Subject, facts: Facts) -> list[FrameworkBuild]:
-    """Return the framework builds that are locked as wheels of the default index."""
+    """Return the framework builds that are there: wheels of the default index, conda builds."""
     wanted: list[tuple[str, str, str]] = []
     if torch := subject.pypi("torch"):
         wanted.append(("pytorch", torch.version.partition("+")[0], "pypi"))
@@ -47,12 +51,25 @@ def builds_of(subject: Subject, facts: Facts) -> list[FrameworkBuild]:
             if {f"jax-cuda{major}-plugin", f"nvidia-cudnn-cu{major}"} & names
             or any(extra.startswith(f"cuda{major}") for extra in jax.extras)
         ]
+    conda = [(name, part) for part in subject.parts if (name := _FRAMEWORKS.get(part.name))]
     return [
         build
         for build in facts.builds
-        if (build.framework, build.version, build.origin) in wanted
-        and build.platform == subject.platform
+        if build.platform == subject.platform
+        and (
+            (build.framework, build.version, build.origin) in wanted
+            or any(name == build.framework and _is_build(part, build) for name, part in conda)
+        )
     ]
+
+
+def _is_build(part: Part, build: FrameworkBuild) -> bool:
+    """Say whether a conda package is a build: conda-forge writes `cuda124`, others `cuda12.4`."""
+    if part.kind != "conda" or build.build_string is None or part.version != build.version:
+        return False
+    dotted = f"cuda{build.cuda}"
+    same_style = (dotted in part.build) == (dotted in build.build_string)
+    return part.cuda == build.cuda and same_style
 
 
 def _capabilities(subject: Subject, facts: Facts) -> tuple[str, ...]:
@@ -93,15 +110,34 @@ def _code(subject: Subject, facts: Facts, build: FrameworkBuild) -> Iterator[Fin
             )
 
 
-def _unread_code(subject: Subject) -> Iterator[Finding]:
-    for name in ("pytorch", "libtorch", "jaxlib"):
+def _unasked(subject: Subject) -> Iterator[Finding]:
+    """Yield conda builds for CUDA in an environment that asks for no CUDA."""
+    for part in subject.parts:
+        if part.kind == "conda" and part.name in _FRAMEWORKS and part.cuda:
+            if subject.asks_cuda:
+                return
+            yield Finding(
+                code="cuda-not-asked",
+                severity=Severity.ERROR,
+                where=f"{subject.name}: {part}",
+                what=f"it is a build for CUDA {part.cuda}, and the recipe asks for no CUDA",
+                why="packages of this channel do not say that they need a GPU, so a solver takes "
+                "them",
+                hint=f'for CUDA: target.gpus, or triangle.cuda "{part.cuda}"; without: '
+                f"conda: {part.name} {part.version} *cpu*",
+            )
+
+
+def _unread_code(subject: Subject, builds: list[FrameworkBuild]) -> Iterator[Finding]:
+    known = {build.framework for build in builds if build.build_string and build.codes}
+    for name, framework in _FRAMEWORKS.items():
         part = subject.conda(name)
-        if part is not None and part.cuda and subject.gpus:
+        if part is not None and part.cuda and subject.gpus and framework not in known:
             yield Finding(
                 code="gpu-code-unknown",
                 severity=Severity.NOTE,
                 where=f"{subject.name}: {part}",
-                what=f"no table says for which cards {part.name} of a conda channel has code",
+                what=f"no table says for which cards this build of {part.name} has code",
                 why="it depends on how the channel built it",
                 hint=f"once it is created: envbuild inspect {subject.name}",
             )
@@ -150,13 +186,16 @@ def _lowest(text: str | None) -> str | None:
 
 
 def _cudnn(subject: Subject, facts: Facts, builds: list[FrameworkBuild]) -> Iterator[Finding]:
-    """Yield a cuDNN that the framework build was not made for."""
-    locked = subject.pypi("nvidia-cudnn") or subject.conda(_CONDA_CUDNN)
-    version = locked.version if locked else subject.cudnn
-    if version is None:
-        return
+    """Yield a cuDNN that the framework build was not made for.
+
+    A conda build brings its own cuDNN or depends on it, so the recipe's wish alone counts there.
+    """
     for build in builds:
-        if build.cudnn is None or takes(build.cudnn, version):
+        locked = None
+        if build.build_string is None:
+            locked = subject.pypi("nvidia-cudnn") or subject.conda(_CONDA_CUDNN)
+        version = locked.version if locked else subject.cudnn
+        if version is None or build.cudnn is None or takes(build.cudnn, version):
             continue
         other = _nearest_with(facts, build, version)
         hint = f"take cuDNN {build.cudnn}" + (f", or {other}" if other else "")
@@ -201,25 +240,6 @@ def _cuda_parts(subject: Subject) -> Iterator[Finding]:
             what=f"parts of {len(releases)} CUDA releases are side by side: {'; '.join(told)}",
             why="each was tested with its own release",
             hint="hold them together with cuda-version in the recipe's conda packages",
-        )
-
-
-def _compiler(subject: Subject, facts: Facts) -> Iterator[Finding]:
-    if subject.compiler is None or subject.cuda is None:
-        return
-    name, _, version = subject.compiler.partition(" ")
-    row = next((one for one in facts.nvccs if one.cuda == subject.cuda), None)
-    if row is None:
-        return
-    newest = row.gcc_max if name == "gcc" else row.clang_max
-    if numbers(version)[0] > newest:
-        yield Finding(
-            code="compiler-too-new",
-            severity=Severity.ERROR,
-            where=subject.where("compiler"),
-            what=f"nvcc of CUDA {row.cuda} takes {name} up to {newest}, not {version}",
-            why="; ".join(row.sources),
-            hint=f"compiler: {name} {newest}",
         )
 
 

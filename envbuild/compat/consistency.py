@@ -6,7 +6,8 @@ from datetime import date
 from itertools import pairwise
 from typing import TypeVar
 
-from envbuild.compat.model import Facts, Row
+from envbuild.compat.model import Facts
+from envbuild.compat.row import Row
 from envbuild.errors import FactsError
 from envbuild.native.code import code_of
 

@@ -178,7 +178,8 @@ def _framework(facts: Facts, name: str, version: str) -> Explained | None:
 
 def _releases(facts: Facts, rows: Sequence[FrameworkBuild]) -> Iterator[Statement]:
     """Yield what changed between releases: of PyTorch those on PyPI, of JAX each extra."""
-    common = [row for row in rows if row.origin == "pypi"] or rows
+    wheels = [row for row in rows if row.build_string is None]
+    common = [row for row in wheels if row.origin == "pypi"] or wheels
     for origin in sorted({row.origin for row in common}):
         some = [row for row in common if row.origin == origin and row.platform == "linux-64"]
         yield from sentences.builds(facts, some)

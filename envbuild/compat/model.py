@@ -1,38 +1,12 @@
 """Facts: rows of tables, each with where it was read, when, and how sure it is."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Literal
 
+from envbuild.compat.row import Row
+from envbuild.compat.words import Claim, KnownBad, Topic, Xid
 from envbuild.target import Platform
-
-Confidence = Literal["high", "medium", "low"]
-Verdict = Literal["true", "partly", "false", "not verified"]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Row(ABC):
-    """What every row has.
-
-    Attributes:
-        sources: Where it was read, in words.
-        read: The day on which they were read (ISO 8601).
-        confidence: How sure the row is.
-        note: One sentence more, or empty.
-        site: Folder of the site's own facts that the row comes from; empty for one that ships.
-    """
-
-    sources: tuple[str, ...]
-    read: str
-    confidence: Confidence
-    note: str = ""
-    site: str = ""
-
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """What the row is called; unique in its table."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -229,7 +203,8 @@ class FrameworkBuild(Row):
         framework: `pytorch` or `jax`.
         version: Its version.
         origin: `pypi`, a variant of PyTorch's own wheel index (`cu124`), or an extra of JAX
-            (`cuda12`).
+            (`cuda12`); of a conda build its channel.
+        build_string: What picks a conda build (`cuda129*`); None for a wheel.
         platform: conda subdir.
         cuda: The CUDA that it was built with, None for a build without or where unknown.
         cuda_major: The major version of CUDA that it runs with, where `cuda` is unknown.
@@ -254,6 +229,7 @@ class FrameworkBuild(Row):
     version: str
     origin: str
     platform: Platform
+    build_string: str | None = None
     cuda: str | None = None
     cuda_major: str | None = None
     cudnn: str | None = None
@@ -273,106 +249,10 @@ class FrameworkBuild(Row):
 
     @property
     def name(self) -> str:
-        """`pytorch 2.4.0 cu124`, with the platform where it is not linux-64."""
-        ending = "" if self.platform == "linux-64" else f" {self.platform}"
-        return f"{self.framework} {self.version} {self.origin}{ending}"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class KnownBad(Row):
-    """A combination that is known to fail or to compute wrong results.
-
-    Attributes:
-        id: What it is called.
-        packages: PyPI name to the versions that are affected; all have to be there. A CUDA
-            library's name goes without the suffix of its CUDA version.
-        when: What triggers it.
-        effect: What happens.
-        cure: What to do.
-        capabilities: Compute capabilities that are affected; empty for all.
-    """
-
-    id: str
-    packages: Mapping[str, str]
-    when: str
-    effect: str
-    cure: str
-    capabilities: tuple[str, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """`known-bad ID`."""
-        return f"known-bad {self.id}"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Claim(Row):
-    """Something that people repeat, and what was found.
-
-    Attributes:
-        id: What it is called.
-        claim: What is said.
-        verdict: Whether it is true.
-        truth: What is true.
-    """
-
-    id: str
-    claim: str
-    verdict: Verdict
-    truth: str
-
-    @property
-    def name(self) -> str:
-        """`claim ID`."""
-        return f"claim {self.id}"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Xid(Row):
-    """A number that the driver writes into the kernel's log.
-
-    Attributes:
-        number: The number.
-        title: What NVIDIA's catalog calls it.
-        what: What it says, in plain words.
-        action: The catalog's immediate action, in its own word (`RESET_GPU`).
-        cure: What to do, in plain words.
-    """
-
-    number: int
-    title: str
-    what: str
-    action: str
-    cure: str
-
-    @property
-    def name(self) -> str:
-        """`xid 79`."""
-        return f"xid {self.number}"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Topic(Row):
-    """Something that people ask about.
-
-    Attributes:
-        id: What it is called.
-        title: The same in words.
-        text: What is known, a few sentences.
-        also: Other names.
-        see: What to ask next, as `envbuild explain` takes it.
-    """
-
-    id: str
-    title: str
-    text: str
-    also: tuple[str, ...] = ()
-    see: tuple[str, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """`topic ID`."""
-        return f"topic {self.id}"
+        """`pytorch 2.4.0 cu124`, with conda's build, and the platform where it is not linux-64."""
+        parts = [self.framework, self.version, self.origin, self.build_string or ""]
+        parts += [] if self.platform == "linux-64" else [self.platform]
+        return " ".join(filter(None, parts))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,19 +8,16 @@ from envbuild.compat.consistency import numbers
 from envbuild.compat.model import (
     Architecture,
     Branch,
-    Claim,
     Cudnn,
     Facts,
     FrameworkBuild,
     Gpu,
-    KnownBad,
     Nvcc,
-    Row,
     Toolkit,
-    Topic,
-    Xid,
 )
+from envbuild.compat.row import Row
 from envbuild.compat.triangle import Wanted, driver_floor, first_with_code, judge, takes
+from envbuild.compat.words import Claim, KnownBad, Topic, Xid
 
 _PACKAGES = {"pytorch": "torch", "jax": "jax"}
 _KINDS = {
@@ -100,6 +97,9 @@ def build(facts: Facts, row: FrameworkBuild) -> Statement:
 
 def _named(row: FrameworkBuild) -> str:
     platform = "" if row.platform == "linux-64" else f" for {row.platform}"
+    if row.build_string:
+        package = "jaxlib" if row.framework == "jax" else row.framework
+        return f"{package} {row.version} {row.build_string} of the channel {row.origin}{platform}"
     if row.framework == "jax":
         return f"jax[{row.origin}] {row.version}{platform}"
     origin = "from PyPI" if row.origin == "pypi" else f"{row.origin} of PyTorch's index"

@@ -58,6 +58,10 @@ class Subject:
         cuda: CUDA of the recipe's triangle, or None.
         cudnn: cuDNN of the recipe's triangle, or None.
         compiler: Host compiler (`gcc 12`), or None.
+        python: Major and minor version of Python, or None where it is open or the host's.
+        glibc: The oldest glibc that it must run on, or None.
+        asks_cuda: Whether the recipe asks for CUDA at all: by cards, a version, or a package.
+        locked: Whether the parts are a lock's, all of them.
         parts: The lock's packages; without a lock, what the recipe asks for in one version.
         places: Where the recipe says it, by the attribute above; else the name stands for it.
     """
@@ -69,6 +73,10 @@ class Subject:
     cuda: str | None = None
     cudnn: str | None = None
     compiler: str | None = None
+    python: str | None = None
+    glibc: str | None = None
+    asks_cuda: bool = True
+    locked: bool = False
     parts: tuple[Part, ...] = ()
     places: Mapping[str, str] = field(default_factory=dict)
 

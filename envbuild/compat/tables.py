@@ -14,18 +14,15 @@ from typing import Any
 from envbuild.compat.model import (
     Architecture,
     Branch,
-    Claim,
     Cudnn,
     Facts,
     FrameworkBuild,
     Gpu,
-    KnownBad,
     Nvcc,
-    Row,
     Toolkit,
-    Topic,
-    Xid,
 )
+from envbuild.compat.row import Row
+from envbuild.compat.words import Claim, KnownBad, Topic, Xid
 from envbuild.errors import FactsError
 
 SHIPPED = Path(__file__).parent / "facts"
@@ -59,6 +56,7 @@ _FILES: Mapping[str, Sequence[_Table]] = {
     "cudnn": (_table("cudnn", Cudnn, "cudnns"),),
     "pytorch": (_table("build", FrameworkBuild, "builds", framework="pytorch"),),
     "jax": (_table("build", FrameworkBuild, "builds", framework="jax"),),
+    "conda": (_table("build", FrameworkBuild, "builds"),),
     "known_bad": (_table("bad", KnownBad, "known_bad"),),
     "claims": (_table("claim", Claim, "claims"),),
     "xids": (_table("xid", Xid, "xids"),),
@@ -95,7 +93,7 @@ def load(site: Path | None = None, *, only: Collection[str] = ()) -> Facts:
 
 def _paths(folder: Path) -> list[Path]:
     try:
-        paths = sorted(folder.glob("*.toml"))
+        paths = list(folder.glob("*.toml"))
     except OSError:
         paths = []
     if not folder.is_dir():
@@ -105,7 +103,8 @@ def _paths(folder: Path) -> list[Path]:
         if path.stem not in _FILES:
             message = f"{path}: there is no table of this name"
             raise FactsError(message, source=str(path), hint=f"the tables are {_known()}")
-    return paths
+    order = list(_FILES)
+    return sorted(paths, key=lambda path: order.index(path.stem))
 
 
 def _known() -> str:

@@ -95,7 +95,10 @@ class Judged:
 
 
 def works(facts: Facts, wanted: Wanted) -> list[Judged]:
-    """Return the builds that work, best first: the newest, then the newest CUDA, then PyPI."""
+    """Return the builds that work, best first.
+
+    First the newest, of these the newest CUDA, of these PyPI's, other wheels, conda's.
+    """
     return [each for each in judged(facts, wanted) if not each.reasons]
 
 
@@ -142,9 +145,11 @@ def _is_meant(build: FrameworkBuild, wanted: Wanted) -> bool:
     )
 
 
-def _rank(build: FrameworkBuild) -> tuple[bool, Numbers, Numbers, bool]:
-    cuda = numbers(build.cuda or build.cuda_major or "0")
-    return build.framework == "pytorch", numbers(build.version), cuda[:2], build.origin == "pypi"
+def _rank(build: FrameworkBuild) -> tuple[bool, Numbers, Numbers, bool, bool]:
+    cuda = numbers(build.cuda or build.cuda_major or "0")[:2]
+    wheel = build.build_string is None
+    is_first = build.framework == "pytorch"
+    return is_first, numbers(build.version), cuda, build.origin == "pypi", wheel
 
 
 def judge(facts: Facts, build: FrameworkBuild, wanted: Wanted) -> Judged:
@@ -191,7 +196,7 @@ def _versions(build: FrameworkBuild, wanted: Wanted) -> Iterator[Reason]:
     if wanted.cudnn is not None and not takes(build.cudnn, wanted.cudnn):
         yield reason("cudnn", f"it takes cuDNN {build.cudnn or 'of an unknown version'}")
     if wanted.python is not None and build.pythons and wanted.python not in build.pythons:
-        yield reason("python", f"it has no wheel for Python {wanted.python}")
+        yield reason("python", f"it has no package for Python {wanted.python}")
 
 
 def _agrees(wanted: str, there: str) -> bool:

@@ -1,5 +1,6 @@
 """Holding a recipe and its lock against the facts."""
 
+import re
 from datetime import date
 
 from envbuild.compat.check import check
@@ -10,7 +11,11 @@ from envbuild.lock.model import Lock
 from envbuild.pipeline import allow
 from envbuild.recipe.load import LoadedRecipe
 from envbuild.recipe.requirements import pip_needs
+from envbuild.recipe.specs import conda_needs
 from envbuild.target import Platform
+
+_PYTHON = re.compile(r"\d+\.\d+(?=$|\.)")
+_VERSION = re.compile(r"(?:==)?\d+(?:\.\d+)*")
 
 
 def against_facts(
@@ -40,7 +45,10 @@ def subject_of(loaded: LoadedRecipe, lock: Lock | None, platform: Platform) -> S
         "gpus": loaded.where("target", "gpus"),
         "driver": loaded.where("target", "driver"),
         "compiler": loaded.where("build", "compiler"),
+        "glibc": loaded.where("target", "glibc"),
+        "python": loaded.where("python"),
     }
+    parts = _pins(loaded) if half is None else (*map(part_of, half.conda), *map(part_of, half.pip))
     return Subject(
         name=recipe.name,
         platform=platform,
@@ -49,16 +57,32 @@ def subject_of(loaded: LoadedRecipe, lock: Lock | None, platform: Platform) -> S
         cuda=recipe.triangle.cuda,
         cudnn=recipe.triangle.cudnn,
         compiler=recipe.build.compiler,
-        parts=_pins(loaded)
-        if half is None
-        else (*map(part_of, half.conda), *map(part_of, half.pip)),
+        python=_python(loaded, parts),
+        glibc=recipe.target.glibc,
+        asks_cuda=_asks_cuda(loaded),
+        locked=half is not None,
+        parts=parts,
         places=places,
     )
 
 
+def _python(loaded: LoadedRecipe, parts: tuple[Part, ...]) -> str | None:
+    """Return the major and minor version of Python: the locked one, else the recipe's own."""
+    locked = next((one for one in parts if (one.kind, one.name) == ("conda", "python")), None)
+    told = locked.version if locked else loaded.recipe.python or ""
+    match = _PYTHON.match(told)
+    return match[0] if match else None
+
+
+def _asks_cuda(loaded: LoadedRecipe) -> bool:
+    recipe = loaded.recipe
+    told = recipe.target.gpus or recipe.target.cuda or recipe.triangle.cuda
+    return bool(told) or any("cuda" in need.text for need in conda_needs(recipe))
+
+
 def _pins(loaded: LoadedRecipe) -> tuple[Part, ...]:
-    """Return the wheels that a recipe asks for in one version."""
-    return tuple(
+    """Return the packages that a recipe asks for in one version."""
+    wheels = tuple(
         Part(
             kind="pypi",
             name=need.name,
@@ -69,3 +93,9 @@ def _pins(loaded: LoadedRecipe) -> tuple[Part, ...]:
         for one in need.requirement.specifier
         if one.operator == "==" and not one.version.endswith("*")
     )
+    conda = tuple(
+        Part(kind="conda", name=need.name, version=need.version.lstrip("="), build=need.build)
+        for need in conda_needs(loaded.recipe)
+        if need.build and need.version and _VERSION.fullmatch(need.version)
+    )
+    return (*wheels, *conda)

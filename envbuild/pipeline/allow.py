@@ -1,9 +1,12 @@
 """Findings that a recipe lets through, each for a reason and until a day."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date
 
 from envbuild.findings import Finding, Findings, Severity
 from envbuild.recipe.load import LoadedRecipe
+from envbuild.recipe.model import Allow
 from envbuild.store.order import Allowed, let_through
 
 
@@ -18,6 +21,22 @@ def allowed(loaded: LoadedRecipe) -> tuple[Allowed, ...]:
         )
         for entry in loaded.recipe.allow
     )
+
+
+def once(loaded: LoadedRecipe, codes: Sequence[str], *, today: date) -> LoadedRecipe:
+    """Return a recipe that lets findings of more codes through, today only.
+
+    Args:
+        loaded: The recipe.
+        codes: What is let through, wherever it is found.
+        today: The day (UTC).
+    """
+    if not codes:
+        return loaded
+    entries = tuple(Allow(code=code, reason="--allow, this once", until=today) for code in codes)
+    recipe = loaded.recipe
+    more = recipe.model_copy(update={"allow": (*recipe.allow, *entries)})
+    return replace(loaded, recipe=more)
 
 
 def judge(findings: Findings, loaded: LoadedRecipe, *, today: date) -> Findings:
@@ -48,5 +67,9 @@ def judge(findings: Findings, loaded: LoadedRecipe, *, today: date) -> Findings:
 
 
 def lines(findings: Findings) -> str:
-    """Return findings as the details of an error have them, a line each."""
-    return "\n".join(f"{one.where}: {one.what} [{one.code}]" for one in findings)
+    """Return findings as the details of an error have them: a line each, and one for its hint."""
+    found: list[str] = []
+    for one in findings:
+        found.append(f"{one.where}: {one.what} [{one.code}]")
+        found += [f"  hint: {one.hint}"] if one.hint else []
+    return "\n".join(found)

@@ -42,6 +42,7 @@ class Ask:
         pythons: Where the host's interpreter is looked for.
         facts: Reads what recipe and lock are held against.
         options: How to create.
+        allow: Codes of findings that are let through this once, besides the recipe's.
     """
 
     name: str
@@ -55,3 +56,4 @@ class Ask:
     pythons: Pythons
     options: Options
     facts: Callable[[], Facts] = Facts
+    allow: tuple[str, ...] = ()

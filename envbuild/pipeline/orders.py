@@ -49,6 +49,7 @@ def new_order(
         EnvbuildError: As `pipeline.lock.make_lock` and `channel.host.choose` raise it.
     """
     loaded = load(ask.name, ask.recipe_folders)
+    loaded = allow.once(loaded, ask.allow, today=now.astimezone(UTC).date())
     said: Findings = ()
     folder = ask.lock_folder
     if folder is None:
@@ -65,7 +66,7 @@ def new_order(
     order = make_order(
         loaded, lock, ask.platform, inputs=inputs, findings=findings, facts=ask.facts()
     )
-    if not ask.frozen and order.environment_digest:
+    if not (ask.frozen or ask.allow) and order.environment_digest:
         orders.keep(store, paths[0], locks, order)
     order = replace(order, findings=(*said, *order.findings))
     if lock.host_python is None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from envbuild.cli import options, output
+from envbuild.cli import allowing, options, output
 from envbuild.cli.context import Here
 from envbuild.findings import errors_of
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     """,
 )
 @click.argument("names", metavar="NAME|FILE…", nargs=-1, required=True)
+@allowing.allow_option
 @options.json_option
 @click.pass_obj
 def command(here: Here, names: tuple[str, ...], *, as_json: bool) -> int:
@@ -32,17 +33,19 @@ def command(here: Here, names: tuple[str, ...], *, as_json: bool) -> int:
     not allow.
     """
     from envbuild.access import Access
+    from envbuild.pipeline.allow import once
     from envbuild.pipeline.check import check_recipe
     from envbuild.tools.rattler_process import ahead
 
     code = 0
     rows: list[dict[str, object]] = []
     facts = here.facts
+    today = here.now().date()
     with closing(ahead(Access())) as engine:
         for name in names:
-            loaded = _loaded(here, name)
+            loaded = once(_loaded(here, name), here.allow_option, today=today)
             lock = _lock(here, loaded)
-            looked = check_recipe(loaded, lock, facts, today=here.now().date(), engine=engine)
+            looked = check_recipe(loaded, lock, facts, today=today, engine=engine)
             refused = bool(errors_of(looked.findings))
             code = max(code, int(refused))
             own = loaded.recipe.name

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from envbuild.cli import options, patience
+from envbuild.cli import allowing, options, patience
 from envbuild.cli.context import Here
 from envbuild.store import noop
 from envbuild.store.layout import Generation
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     metavar="WHEN",
     help="Where there is no lock: lock only what was uploaded before (2026-11-30, 14d).",
 )
+@allowing.allow_option
 @options.json_option
 @patience.lock_timeout_option
 @click.pass_obj
@@ -128,6 +129,7 @@ def _create(
             search=here.environment.get("PATH", ""),
         ),
         facts=lambda: here.facts,
+        allow=here.allow_option,
         options=Options(reinstall=reinstall, compiled=compiled, switch=switch, home=here.home),
     )
     gc.disable()  # 100,000 rows without a cycle among them would be searched for one

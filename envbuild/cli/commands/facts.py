@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from envbuild.compat.derive.builds import Derived
     from envbuild.compat.derive.index import Index
     from envbuild.compat.derive.verify import Verified
-    from envbuild.compat.model import Facts, Row
+    from envbuild.compat.model import Facts
+from envbuild.compat.row import Row
 
 _COMMON = ("sources", "read", "confidence", "note", "site")
 _LONG = ("wheel", "sha256", "mig", "pci_ids", "all_codes")

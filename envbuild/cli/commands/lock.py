@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from envbuild.cli import complete, options, output, progress, report
+from envbuild.cli import allowing, complete, options, output, progress, report
 from envbuild.cli.context import Here
 from envbuild.errors import EnvbuildError, LockError
 from envbuild.findings import Findings, errors_of
@@ -62,6 +62,7 @@ class Wish:
     help="Only what was uploaded before: an instant, a date (that day included), an age (14d).",
 )
 @options.dry_run_option
+@allowing.allow_option
 @options.offline_option
 @click.option("--all", "every", is_flag=True, help="Lock every recipe of the project.")
 @options.json_option
@@ -167,9 +168,11 @@ def _names(here: Here, wish: Wish) -> tuple[str, ...]:
 
 
 def _load(here: Here, name: str) -> "LoadedRecipe":
+    from envbuild.pipeline.allow import once
     from envbuild.recipe import load
 
-    return load.load(name, here.recipe_folders)
+    loaded = load.load(name, here.recipe_folders)
+    return once(loaded, here.allow_option, today=here.now().date())
 
 
 def _old(here: Here, loaded: "LoadedRecipe") -> "tuple[Path, Lock] | None":

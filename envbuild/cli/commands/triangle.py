@@ -181,6 +181,11 @@ def _change(each: "Judged", part: str) -> str:
 
 def _place(build: "FrameworkBuild") -> str:
     """Return a build with where it can be had."""
+    if build.build_string is not None:
+        package = "jaxlib" if build.framework == "jax" else build.framework
+        cudnn = f", cuDNN {build.cudnn}" if build.cudnn else ""
+        spec = f"{package} {build.version} {build.build_string}"
+        return f"{spec}, CUDA {build.cuda}{cudnn}, conda channel {build.origin}"
     if build.framework == "jax":
         return f"jax[{build.origin}] {build.version}, PyPI"
     cuda = f"CUDA {build.cuda}, cuDNN {build.cudnn}"
@@ -199,7 +204,7 @@ def _row(each: "Judged") -> tuple[str, ...]:
         f">={each.driver}" if each.driver else "unknown",
         f"{pythons[0]} to {pythons[-1]}" if pythons else "-",
         answers[each.answer],
-        build.origin,
+        f"conda {build.origin}, {build.build_string}" if build.build_string else build.origin,
     )
 
 
@@ -209,6 +214,7 @@ def _json(each: "Judged") -> dict[str, object]:
         "framework": build.framework,
         "version": build.version,
         "origin": build.origin,
+        "conda_build": build.build_string,
         "platform": build.platform,
         "cuda": build.cuda,
         "cuda_major": build.cuda_major,

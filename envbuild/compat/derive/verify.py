@@ -8,7 +8,8 @@ from typing import Any, Literal
 from envbuild.compat.derive import libraries
 from envbuild.compat.derive.builds import Derived, derive
 from envbuild.compat.derive.index import Index
-from envbuild.compat.model import FrameworkBuild, Row
+from envbuild.compat.model import FrameworkBuild
+from envbuild.compat.row import Row
 
 Verdict = Literal["same", "differs", "not derivable"]
 
@@ -56,9 +57,14 @@ class Verified:
 def is_derivable(row: Row) -> bool:
     """Say whether a row is one of a build whose files PyPI has.
 
-    Variants such as `cu124` are on PyTorch's own index only; other tables come from documents.
+    Variants such as `cu124` are on PyTorch's own index only, conda's builds in their channels;
+    other tables come from documents.
     """
-    return isinstance(row, FrameworkBuild) and (row.framework == "jax" or row.origin == "pypi")
+    return (
+        isinstance(row, FrameworkBuild)
+        and row.build_string is None
+        and (row.framework == "jax" or row.origin == "pypi")
+    )
 
 
 def verify(

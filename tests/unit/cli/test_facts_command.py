@@ -12,7 +12,8 @@ def test_listing_by_words(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["facts", "list", "pytorch", "2.4.0"]) == 0
     lines = capsys.readouterr().out.splitlines()
     named = [line.split("  ")[0].removeprefix("pytorch 2.4.0 ") for line in lines[1:]]
-    assert named == ["pypi", "pypi linux-aarch64", "cu118", "cu121", "cu124"]
+    variants = ["pypi", "pypi linux-aarch64", "cu118", "cu121", "cu124"]
+    assert named == [*variants, "pytorch *_cuda12.4_cudnn9.1.0_0"]
     assert main(["facts", "list", "--json", "--confidence", "low"]) == 0
     assert {row["confidence"] for row in json.loads(capsys.readouterr().out)["facts"]} <= {"low"}
     assert main(["facts", "list", "voodoo"]) == 0
@@ -34,7 +35,7 @@ def test_what_is_not_known(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["facts", "show", "gpu", "h1000"]) == 3
     assert "did you mean 'gpu h100'?" in capsys.readouterr().err
     assert main(["facts", "show", "pytorch", "2.4.0"]) == 3
-    assert "5 facts have" in capsys.readouterr().err
+    assert "6 facts have" in capsys.readouterr().err
 
 
 def test_a_site_s_folder(

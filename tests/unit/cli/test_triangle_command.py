@@ -45,7 +45,10 @@ def test_why(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*words, "--framework", "pytorch==2.4.0", "--python", "3.11", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["works"] is True
-    assert [(one["version"], one["origin"]) for one in told["sets"]] == [("2.4.0", "cu124")]
+    assert [(one["version"], one["origin"]) for one in told["sets"]] == [
+        ("2.4.0", "cu124"),
+        ("2.4.0", "pytorch"),
+    ]
     assert told["against"] == []
 
 

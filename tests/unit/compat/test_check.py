@@ -62,7 +62,48 @@ def test_a_cudnn_that_fits(parts: tuple[str, ...]) -> None:
 def test_cuda_12_4_with_cudnn_9_1_is_fine_for_the_official_conda_build() -> None:
     part = conda("pytorch 2.4.0 py3.10_cuda12.4_cudnn9.1.0_0")
     told = found(part, conda("cuda-version 12.4"), gpus=("h100",), cuda="12.4", cudnn="9.1")
-    assert set(told) == {"gpu-code-unknown"}
+    assert set(told) == set()
+
+
+def test_a_conda_build_has_the_code_that_its_recipe_says() -> None:
+    forge, channel = "cuda129_mkl_py311_h49b8cc7_300", "py3.10_cuda12.4_cudnn9.1.0_0"
+    assert "no-gpu-code" not in found(conda(f"pytorch 2.12.0 {forge}"), gpus=("b200",))
+    assert "no-gpu-code" in found(conda(f"pytorch 2.4.0 {channel}"), gpus=("b200",))
+    unread = found(conda("pytorch 2.5.1 cuda126_py310_h0_306"), gpus=("h100",))
+    assert unread["gpu-code-unknown"].severity == "note"
+    assert "gpu-code-unknown" in found(conda("pytorch 2.4.0 cuda124_py310_h0"), gpus=("b200",))
+
+
+def test_a_cuda_build_that_nobody_asked_for() -> None:
+    part = conda("pytorch 2.4.0 py3.10_cuda12.4_cudnn9.1.0_0")
+    finding = found(part, driver=None, asks_cuda=False)["cuda-not-asked"]
+    assert finding.severity == "error"
+    assert "CUDA 12.4" in finding.what
+    assert found(conda("pytorch 2.4.0 py3.10_cpu_0"), driver=None, asks_cuda=False) == {}
+
+
+@pytest.mark.parametrize(("python", "seen"), [("3.13", True), ("3.12", False), (None, False)])
+def test_a_python_without_a_package(python: str | None, seen: bool) -> None:  # noqa: FBT001
+    told = found(wheel("torch 2.4.0"), python=python)
+    assert ("no-python-build" in told) is seen
+    if seen:
+        assert "Python 3.8 to 3.12, not for 3.13" in told["no-python-build"].what
+
+
+@pytest.mark.parametrize(("glibc", "seen"), [("2.17", True), ("2.28", False), ("2.34", False)])
+def test_a_glibc_that_is_too_old(glibc: str, seen: bool) -> None:  # noqa: FBT001
+    assert ("glibc-floor" in found(wheel("torch 2.8.0"), glibc=glibc)) is seen
+
+
+def test_a_c_compiler_for_torch_compile() -> None:
+    torch = wheel("torch 2.8.0")
+    missing = found(torch, gpus=("h100",), locked=True)["no-c-compiler"]
+    assert missing.severity == "note"
+    assert missing.why
+    with_one = found(torch, conda("gxx_linux-64 12.4.0"), gpus=("h100",), locked=True)
+    assert "no-c-compiler" not in with_one
+    assert "no-c-compiler" not in found(torch, gpus=("h100",))  # a recipe says not all
+    assert "no-c-compiler" not in found(torch, locked=True)
 
 
 def test_parts_of_three_cuda_releases() -> None:
@@ -98,6 +139,16 @@ def test_a_compiler_that_nvcc_does_not_take() -> None:
     assert "gcc up to 13" in found(cuda="12.4", compiler="gcc 14")["compiler-too-new"].what
     assert "compiler-too-new" not in found(cuda="12.4", compiler="gcc 12")
     assert "clang up to 17" in found(cuda="12.4", compiler="clang 18")["compiler-too-new"].what
+
+
+def test_a_locked_compiler_that_the_locked_nvcc_does_not_take() -> None:
+    nvcc, gcc = conda("cuda-nvcc 12.4.131"), conda("gcc_linux-64 14.2.0")
+    finding = found(nvcc, gcc)["compiler-too-new"]
+    assert finding.where == "train: gcc_linux-64 14.2.0"
+    assert "compiler-too-new" not in found(nvcc, conda("gcc_linux-64 12.4.0"))
+    assert "compiler-too-new" not in found(gcc)
+    assert "compiler-too-new" in found(wheel("nvidia-cuda-nvcc-cu12 12.4.131"), gcc)
+    assert "compiler-too-new" not in found(conda("cuda-nvcc 12.8.93"), gcc)
 
 
 def test_a_combination_that_is_known_to_fail() -> None:

@@ -12,7 +12,8 @@ from envbuild.compat.derive.builds import Derived
 from envbuild.compat.derive.index import Index, Wheel, chosen, pythons
 from envbuild.compat.derive.metadata import active, parse, pin
 from envbuild.compat.derive.rows import toml
-from envbuild.compat.model import FrameworkBuild, Row
+from envbuild.compat.model import FrameworkBuild
+from envbuild.compat.row import Row
 from envbuild.compat.tables import load
 from envbuild.tools.index_files import IndexFile
 

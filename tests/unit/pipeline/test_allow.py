@@ -1,9 +1,10 @@
 """Findings that a recipe lets through."""
 
+from dataclasses import replace
 from datetime import date
 
 from envbuild.findings import Finding, Severity
-from envbuild.pipeline.allow import judge
+from envbuild.pipeline.allow import judge, lines, once
 from envbuild.recipe.load import LoadedRecipe, loads
 
 TODAY = date(2026, 12, 1)
@@ -52,3 +53,17 @@ def test_an_entry_whose_day_has_passed_is_a_finding() -> None:
     assert found[1].where == "recipes/r.yaml:4:5"
     assert "ended on 2026-11-30" in found[1].what
     assert found[1].why == "because"
+
+
+def test_codes_of_one_run_are_let_through_today_only() -> None:
+    loaded = once(recipe(), ("weak",), today=TODAY)
+    (found,) = judge((finding(),), loaded, today=TODAY)
+    assert found.severity is Severity.NOTE
+    assert "--allow, this once" in found.why
+    assert once(loaded, (), today=TODAY) is loaded
+    assert seen(finding("other"), loaded=loaded) == [("other", "error")]
+
+
+def test_lines_of_an_error() -> None:
+    text = lines((finding(), replace(finding("other"), hint="do this")))
+    assert text == "linux-64: it is [weak]\nlinux-64: it is [other]\n  hint: do this"
