@@ -117,7 +117,7 @@ def _saved(path: str | None) -> "Host | None":
 
 def _locked(here: Here, name: str) -> "Locked":
     """Return what an environment needs, of its generation, else of its lock."""
-    from envbuild.pipeline.doctor import created, from_lock
+    from envbuild.pipeline.locked import created, from_lock
 
     def facts() -> "Facts":
         return here.facts_of(*_TABLES, *_OF_FRAMEWORKS)
