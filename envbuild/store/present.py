@@ -170,7 +170,11 @@ def whats_there(place: Place) -> str:
 
 def _aside(folder: Path) -> list[str]:
     """Return the folders that a relink left, but not one that holds a generation's only copy."""
-    with os.scandir(folder) as entries:
+    try:
+        entries = os.scandir(folder)
+    except FileNotFoundError:  # the environment was removed meanwhile
+        return []
+    with entries:
         names = {entry.name for entry in entries if entry.is_dir(follow_symlinks=False)}
     found = sorted(name for name in names if name.startswith(ASIDE))
     return [name for name in found if name.removeprefix(ASIDE).removesuffix(OLD) in names]

@@ -318,3 +318,10 @@ def test_a_lock_whose_file_was_removed_keeps_nobody_out(place: Place) -> None:
     (answer,) = waiter
     assert isinstance(answer, InputError)
     assert not place.root.exists()
+
+
+def test_an_environment_that_was_removed_meanwhile_has_nothing_to_collect(place: Place) -> None:
+    files.remove_tree(place.root)
+    (planned,) = collect.plan([place])
+    assert planned.going == ()
+    assert planned.kept == ()
