@@ -21,7 +21,7 @@ _MOST_PATH_BYTES = 4096
 _EXECUTABLE = 1
 _GLIBC_OF_MARK = {"GLIBC_ABI_DT_RELR": (2, 36)}
 _MUSL = re.compile(r"libc\.musl-.*\.so\.1|ld-musl-.*\.so\.1|libc\.so")
-_CUDART = re.compile(r"libcudart(-[0-9a-f]{6,})?\.so\b.*")
+_CUDART = re.compile(r"libcudart(?:[-.][0-9a-f]{8})?\.so\b.*")
 
 
 def read(stream: BinaryIO, *, path: str) -> ElfFacts:

@@ -17,7 +17,7 @@ Floor = tuple[Family, Version]
 Place = Literal["inside", "environment", "host", "driver", "nowhere"]
 
 _FLOOR = re.compile(r"(?P<family>GLIBC|GLIBCXX|CXXABI)_(?P<version>[0-9]+(?:\.[0-9]+)+)")
-_BOTH_ABIS = re.compile(r"libstdc\+\+(?:-[0-9a-f]{8})*\.so\.6|libc\+\+\.so\.1")
+_BOTH_ABIS = re.compile(r"libstdc\+\+(?:[-.][0-9a-f]{8})*\.so\.6|libc\+\+\.so\.1")
 
 
 def version_text(version: Version | None) -> str | None:
