@@ -13,7 +13,7 @@ _HEAD = (
     "Every key that a recipe may have, with type, default and an example; made from the schema "
     "that `envbuild schema` prints. [The recipe](recipe.md) explains how they go together.\n\n"
     "Every scalar is read as text: `3.10` is 3.10 and `no` is the word. A key that is not here is "
-    "an error. What `build` says about rebuilt wheels is checked, and not used by this version.\n"
+    "an error.\n"
 )
 
 
@@ -115,4 +115,6 @@ def _scalar(value: Part) -> str:
     if "integer" in value.get("type", ()):
         low, high = value.get("minimum"), value.get("maximum")
         return f"integer, {low} to {high}" if high else f"integer, at least {low}"
+    if "boolean" in value.get("type", ()):
+        return "true or false"
     return "date" if value.get("format") == "date" else "text"

@@ -16,6 +16,7 @@ from packaging.utils import canonicalize_name
 from envbuild.lock import spelling
 from envbuild.lock.model import Lock
 from envbuild.packages import CondaPackage, PipPackage
+from envbuild.recipe.build import PackageBuild
 from envbuild.recipe.model import Index, Recipe
 from envbuild.recipe.requirements import PipNeed, pip_needs
 from envbuild.recipe.specs import CondaNeed, conda_needs
@@ -146,9 +147,17 @@ def _build(recipe: Recipe) -> _Json:
             "cuda_archs": _sorted(build.cuda_archs),
             "cxx_abi": build.cxx_abi,
             "flags": list(build.flags),
+            "packages": _sorted(map(_source, build.sources.items())),
             "when": build.when if build.when != "auto" else None,
         }
     )
+
+
+def _source(item: tuple[str, PackageBuild]) -> str:
+    """Return a rebuilt package with what pins its sources; how it is built decides no solve."""
+    name, source = item
+    pinned = source.commit or source.sha256 or ""
+    return f"{name} {pinned or ('archive' if source.archive else '')}"
 
 
 def _index(index: Index) -> _Json:

@@ -8,6 +8,7 @@ from packaging.utils import canonicalize_name
 from envbuild.lock import digest, spelling
 from envbuild.lock.model import Lock, PlatformLock
 from envbuild.packages import CondaPackage, PipPackage
+from envbuild.recipe import compilers
 from envbuild.recipe.model import Recipe
 from envbuild.solve.solution import Solution
 
@@ -42,7 +43,7 @@ def copied(recipe: Recipe) -> Lock:
         platforms=(),
         asked=asked,
         host_python=spelling.readable_range(recipe.python or "") if recipe.on_host_python else None,
-        compiler=" ".join((recipe.build.compiler or "").split()) or None,
+        compiler=compilers.own(recipe.build.compiler),
         link_scripts=tuple(sorted({name.lower() for name in recipe.link_scripts})),
     )
 

@@ -9,6 +9,7 @@ from envbuild.compat.subject import Part, Subject, part_of
 from envbuild.findings import Findings
 from envbuild.lock.model import Lock
 from envbuild.pipeline import allow
+from envbuild.recipe import compilers
 from envbuild.recipe.load import LoadedRecipe
 from envbuild.recipe.requirements import pip_needs
 from envbuild.recipe.specs import conda_needs
@@ -56,7 +57,7 @@ def subject_of(loaded: LoadedRecipe, lock: Lock | None, platform: Platform) -> S
         driver=recipe.target.driver,
         cuda=recipe.triangle.cuda,
         cudnn=recipe.triangle.cudnn,
-        compiler=recipe.build.compiler,
+        compiler=compilers.own(recipe.build.compiler),
         python=_python(loaded, parts),
         glibc=recipe.target.glibc,
         asks_cuda=_asks_cuda(loaded),

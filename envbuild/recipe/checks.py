@@ -114,6 +114,22 @@ def _indexes(recipe: Recipe) -> Iterator[Complaint]:
                 yield (*path, "packages", position), what
 
 
+def _build(recipe: Recipe) -> Iterator[Complaint]:
+    seen: dict[str, str] = {}
+    for name, package in recipe.build.packages.items():
+        path: Path = ("build", "packages", name)
+        if (first := seen.setdefault(canonicalize_name(name), name)) != name:
+            yield path, f"is the same package as {first}"
+        if package.git is not None and package.commit is None:
+            yield (*path, "commit"), "is missing: a tag or a branch can be moved, a commit cannot"
+        if package.git is not None and package.archive is not None:
+            yield (*path, "archive"), "its sources come from git already; name one of the two"
+        if package.git is None and (package.tag or package.commit or not package.submodules):
+            yield (*path, "git"), "is missing: `tag`, `commit` and `submodules` are of a repository"
+        if package.archive is None and package.sha256 is not None:
+            yield (*path, "archive"), "is missing: `sha256` is the archive's"
+
+
 _CHECKS: Final[tuple[tuple[set[str], Callable[[Recipe], Iterator[Complaint]]], ...]] = (
     (set(), _channels),
     (set(), _platforms),
@@ -123,4 +139,5 @@ _CHECKS: Final[tuple[tuple[set[str], Callable[[Recipe], Iterator[Complaint]]], .
     ({"channels"}, _link_scripts),
     (set(), _pypi),
     (set(), _indexes),
+    ({"build"}, _build),
 )

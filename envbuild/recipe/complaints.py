@@ -20,6 +20,8 @@ _EXPECTED: Final = {
     "int_type": "a whole number",
     "int_parsing": "a whole number",
     "int_from_float": "a whole number",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
     "date_type": 'a date such as "2027-03-31"',
     "date_parsing": 'a date such as "2027-03-31"',
     "date_from_datetime_parsing": 'a date such as "2027-03-31"',

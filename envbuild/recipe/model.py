@@ -5,12 +5,13 @@ Every scalar of a recipe is read as text; pydantic turns it into what the field 
 """
 
 from datetime import date
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
 from envbuild.recipe import cutoff as cutoffs
 from envbuild.recipe import words
+from envbuild.recipe.build import Build
 from envbuild.recipe.service import Limits, Part, Service, Text
 from envbuild.target import Platform
 
@@ -107,36 +108,6 @@ class Index(Part):
         default=None,
         description="Its own cutoff: an instant, a date, an age, or `none` where it has no dates.",
         examples=["none"],
-    )
-
-
-class Build(Part):
-    """How wheels are rebuilt, and the compiler that torch.compile finds at run time."""
-
-    compiler: Annotated[Text, AfterValidator(words.compiler)] | None = Field(
-        default=None,
-        description="`gcc 12` or `clang 17`; activation sets CC, CXX and CUDAHOSTCXX to it.",
-        examples=["gcc 12"],
-    )
-    cxx_abi: Literal["new", "old"] | None = Field(
-        default=None,
-        description="C++ library ABI of rebuilt wheels.",
-        examples=["new"],
-    )
-    cuda_archs: tuple[Annotated[Text, AfterValidator(words.cuda_arch)], ...] = Field(
-        default=(),
-        description="Compute capabilities: `9.0`, `9.0a`, `10.0f`, `9.0+PTX`.",
-        examples=[["9.0", "9.0+PTX"]],
-    )
-    flags: tuple[Text, ...] = Field(
-        default=(),
-        description="Further compiler flags.",
-        examples=[["-O3"]],
-    )
-    when: Literal["auto", "always", "never"] = Field(
-        default="auto",
-        description="Whether wheels are rebuilt: where needed, always, never.",
-        examples=["auto"],
     )
 
 

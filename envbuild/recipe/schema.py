@@ -56,4 +56,6 @@ def _as_written(part: Any) -> Any:  # noqa: ANN401
             result["type"] = _TEXT
         elif result.get("type") == "integer":
             result["type"] = ["integer", "string"]
+        elif result.get("type") == "boolean":
+            result["type"] = ["boolean", "string"]
     return result

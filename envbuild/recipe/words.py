@@ -182,15 +182,6 @@ def gpu(text: str) -> str:
     return normal
 
 
-def compiler(text: str) -> str:
-    """Check a compiler with its version: `gcc 12`, `clang 17`."""
-    match = re.fullmatch(r"(gcc|clang)[ =-]*(\d+(\.\d+){0,2})", text.lower())
-    if match is None:
-        what = 'a compiler such as "gcc 12" or "clang 17"'
-        raise _expected(what, text)
-    return f"{match[1]} {match[2]}"
-
-
 def cuda_arch(text: str) -> str:
     """Check a compute capability: `9.0`, `9.0a`, `10.0f`, `9.0+PTX`."""
     if not re.fullmatch(r"\d{1,2}\.\d[af]?(\+PTX)?", text):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from envbuild.recipe import words
+from envbuild.recipe import compilers, source_words, words
 
 Check = Callable[[str], str]
 
@@ -29,8 +29,18 @@ GOOD = [
     (words.conda_name, "CUDA-nvcc", "cuda-nvcc"),
     (words.pypi_name, "My.Package", "my-package"),
     (words.gpu, "H100 SXM5", "h100-sxm5"),
-    (words.compiler, "gcc 12", "gcc 12"),
-    (words.compiler, "Clang=17.0.6", "clang 17.0.6"),
+    (compilers.normal, "gcc 12", "gcc 12"),
+    (compilers.normal, "Clang=17.0.6", "clang 17.0.6"),
+    (compilers.normal, "gcc >=12", "gcc 12"),
+    (compilers.normal, "gcc ==12.*", "gcc ==12.*"),
+    (compilers.normal, "GCC==12", "gcc ==12.*"),
+    (compilers.normal, "gcc ==12.3.*", "gcc ==12.3.*"),
+    (source_words.git_url, "https://x.test/a/b.git/", "https://x.test/a/b.git"),
+    (source_words.git_url, "ssh://git@x.test/a.git", "ssh://git@x.test/a.git"),
+    (source_words.git_url, "file:///srv/git/a", "file:///srv/git/a"),
+    (source_words.git_ref, "v2.4.0", "v2.4.0"),
+    (source_words.git_commit, "ABCDEF0123" * 4, "abcdef0123" * 4),
+    (source_words.sha256, "sha256:" + "0a" * 32, "0a" * 32),
     (words.cuda_arch, "10.0f", "10.0f"),
     (words.cuda_arch, "9.0+PTX", "9.0+PTX"),
     (words.finding_code, "weak-hash", "weak-hash"),
@@ -71,7 +81,13 @@ BAD = [
     (words.conda_name, ["a b", "-x", "a/b", "ä"]),
     (words.pypi_name, ["a b", "-x", "x-", "a[b]"]),
     (words.gpu, ["", "h100,b200", "ä"]),
-    (words.compiler, ["gcc", "icc 12", "gcc 12.1.2.3", "gcc twelve"]),
+    (compilers.normal, ["gcc", "icc 12", "gcc 12.1.2.3", "gcc twelve", "gcc 12.*", "gcc <12"]),
+    (compilers.normal, ["gcc >=12.*", "gcc ===12", "12"]),
+    (source_words.git_url, ["x", "git@x.test:a/b", "https://x.test", "file:a", "https://[x/a"]),
+    (source_words.git_url, ["https://x.test/a b", "https://x.test/"]),
+    (source_words.git_ref, ["", "-x", "a..b", "a b"]),
+    (source_words.git_commit, ["main", "abcdef0", "g" * 40]),
+    (source_words.sha256, ["0" * 63, "md5:" + "0" * 64]),
     (words.cuda_arch, ["9", "sm_90", "9.0b", "9.0 PTX"]),
     (words.finding_code, ["Weak", "weak_hash", "-x", "x-", "1x"]),
     (words.module, ["a-b", "a..b", "1a", ""]),
@@ -108,3 +124,33 @@ def test_a_login_is_never_repeated() -> None:
             check("https://user:secret@x.test/simple")
         assert "secret" not in str(caught.value)
     assert words.without_login("see https://u:secret@x.test/a") == "see https://…@x.test/a"
+
+
+@pytest.mark.parametrize(
+    "address", ["https://u:p@x.test/a", "https://u@x.test/a", "ssh://u:p@x.test/a"]
+)
+def test_a_login_is_not_repeated(address: str) -> None:
+    with pytest.raises(ValueError, match="a login may not stand in a recipe") as caught:
+        source_words.git_url(address)
+    assert "u@" not in str(caught.value)
+    assert ":p" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "version", "expected"),
+    [
+        ("gcc 12", (11, 2, 1), False),
+        ("gcc 12", (12, 2, 0), True),
+        ("gcc 12", (13, 3, 1), True),
+        ("gcc >=12.3", (12, 2, 0), False),
+        ("gcc ==12.*", (11, 2, 1), False),
+        ("gcc ==12.*", (12, 2, 0), True),
+        ("gcc ==12.*", (13, 3, 1), False),
+        ("gcc ==12.3", (12, 2, 0), False),
+    ],
+)
+def test_which_builds_will_do(text: str, version: tuple[int, ...], *, expected: bool) -> None:
+    wish = compilers.parse(text)
+    assert wish.takes(version) is expected
+    assert compilers.parse(str(wish)) == wish
+    assert compilers.own(text) == f"gcc {'.'.join(map(str, wish.version))}"

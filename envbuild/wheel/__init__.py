@@ -1,0 +1,1 @@
+"""Which wheels are rebuilt, and how."""
