@@ -71,6 +71,21 @@ def kills(session: nox.Session) -> None:
 
 
 @nox.session
+def fuzz(session: nox.Session) -> None:
+    """Invent ELF files, fatbins and packages for the readers: `nox -s fuzz -- READER… [-runs=N]`.
+
+    What reached new code lies in build/fuzz/READER, and an input that was a bug beside it.
+    """
+    session.install("-e", ".", "atheris>=3.0.0")
+    options = [one for one in session.posargs if one.startswith("-")] or ["-max_total_time=600"]
+    every = ("elf", "fatbin", "wheel", "conda", "tar", "lists")
+    for reader in [one for one in session.posargs if not one.startswith("-")] or every:
+        kept, told = Path("build/fuzz", reader), f"-artifact_prefix=build/fuzz/{reader}-"
+        kept.mkdir(parents=True, exist_ok=True)
+        session.run("python", "tests/fuzz/run.py", reader, str(kept), *options, told)
+
+
+@nox.session
 def wheel(session: nox.Session) -> None:
     """Build the wheel, install it elsewhere, use what it ships."""
     with tempfile.TemporaryDirectory() as folder:

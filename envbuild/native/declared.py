@@ -1,9 +1,11 @@
 """What a wheel or a conda package declares of itself: tags, variants, its list of files."""
 
-import json
 from collections.abc import Iterator, Mapping
 from email.parser import BytesParser
+from math import prod
+from typing import Any
 
+import msgspec
 from packaging.tags import parse_tag
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
@@ -12,6 +14,7 @@ from envbuild.native.package import PackageFacts
 
 _PARTS_WITH_VARIANT = 6
 _MOST_TAGS = 1000
+_MOST_HEAD_BYTES, _MOST_JSON_BYTES = 64 << 10, 1 << 20
 
 
 def wheel(
@@ -99,13 +102,15 @@ def _file_tags(name: str) -> frozenset[str]:
 
 
 def _wheel_tags(text: bytes) -> frozenset[str]:
-    lines = BytesParser().parsebytes(text, headersonly=True).get_all("Tag", [])[:_MOST_TAGS]
+    head = BytesParser().parsebytes(text[:_MOST_HEAD_BYTES], headersonly=True)
     found: set[str] = set()
-    for line in lines:
+    for header in head.get_all("Tag", [])[:_MOST_TAGS]:
+        line = f"{header}".strip()
+        spelt = prod(part.count(".") + 1 for part in line.split("-"))
         try:
-            found.update(map(str, parse_tag(f"{line}".strip())))
+            found.update(map(str, parse_tag(line)) if spelt <= _MOST_TAGS else [line[:200]])
         except ValueError:
-            found.add(f"{line}"[:200])
+            found.add(line[:200])
     return frozenset(found)
 
 
@@ -114,7 +119,8 @@ def _properties(
 ) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     """Yield namespace, feature and values of a variant (`variant.json` of the draft PEP 825)."""
     try:
-        variants = json.loads(text or b"{}")["variants"]
+        read = msgspec.json.decode((text or b"{}")[:_MOST_JSON_BYTES], type=dict[str, Any])
+        variants = read["variants"]
         chosen = variants[label] if label in variants else next(iter(variants.values()))
         for namespace, features in chosen.items():
             for feature, values in features.items():

@@ -17,6 +17,8 @@ __all__ = ["MAGIC", "read"]
 _MACHINES = {62: "x86_64", 183: "aarch64", 190: "cuda"}
 _FATBIN_SECTIONS = (".nv_fatbin", "__nv_relfatbin")
 _MOST_COMMENT_BYTES = 1 << 20
+_MOST_COMMENTS, _MOST_LINE_BYTES = 1000, 500
+_MOST_NAMES_BYTES = 1 << 20
 _MOST_PATH_BYTES = 4096
 _EXECUTABLE = 1
 _GLIBC_OF_MARK = {"GLIBC_ABI_DT_RELR": (2, 36)}
@@ -60,9 +62,9 @@ def _comments(elf: Tables, facts: ElfFacts) -> ElfFacts:
     section = elf.section(".comment")
     lines: list[str] = []
     if section is not None and section.size <= _MOST_COMMENT_BYTES:
-        parts = elf.content(section).split(b"\0")
-        lines = [part.decode("utf-8", "replace").strip() for part in parts]
-    comments = tuple(dict.fromkeys(line for line in lines if line))
+        parts = dict.fromkeys(elf.content(section).split(b"\0"))
+        lines = [part[:_MOST_LINE_BYTES].decode("utf-8", "replace").strip() for part in parts]
+    comments = tuple(dict.fromkeys(line for line in lines if line))[:_MOST_COMMENTS]
     named = (compiler(line) for line in comments)
     link = elf.section(".gnu_debuglink")
     return replace(
@@ -97,10 +99,7 @@ def _segments(elf: Tables, facts: ElfFacts) -> ElfFacts:
 
 def _linking(elf: Tables, facts: ElfFacts) -> ElfFacts:
     """Add what the dynamic section and the versions of the needed symbols say."""
-    texts: dict[int, list[str]] = {}
-    for tag, value in elf.dynamic:
-        if tag in (tables.DT_NEEDED, tables.DT_SONAME, tables.DT_RPATH, tables.DT_RUNPATH):
-            texts.setdefault(tag, []).append(text_at(elf.strings, value))
+    texts = _texts(elf)
     needed = tuple(texts.get(tables.DT_NEEDED, ()))
     soname = next(iter(texts.get(tables.DT_SONAME, ())), None)
     floors = _floors(elf)
@@ -126,6 +125,25 @@ def _linking(elf: Tables, facts: ElfFacts) -> ElfFacts:
         exports=found.exports,
         cudart="shared" if cudart or found.registers_gpu_code else None,
     )
+
+
+def _texts(elf: Tables) -> dict[int, list[str]]:
+    """Return the texts of the dynamic section, by tag.
+
+    Raises:
+        BrokenElf: They are longer than any linker writes.
+    """
+    found: dict[int, list[str]] = {}
+    total = 0
+    for tag, value in elf.dynamic:
+        if tag in (tables.DT_NEEDED, tables.DT_SONAME, tables.DT_RPATH, tables.DT_RUNPATH):
+            text = text_at(elf.strings, value)
+            found.setdefault(tag, []).append(text)
+            total += len(text)
+        if total > _MOST_NAMES_BYTES:
+            message = "its dynamic section names more than 1 MiB of libraries and folders"
+            raise BrokenElf(message)
+    return found
 
 
 def _folders(texts: list[str] | None) -> tuple[str, ...]:

@@ -21,6 +21,9 @@ _UNPACKED = struct.Struct("<Q")
 _FLAGS_AT, _UNPACKED_AT = 40, 56
 _READ_BYTES = 64
 _ALIGNMENT = 8
+_MOST_OFFSET = 1 << 48
+_PADDING_BYTES = 1 << 20
+_NUMBERS = range(10, 1000)
 _KINDS: dict[int, Kind] = {1: "ptx", 2: "sass"}
 _LZ4, _ZSTD, _ARCH_SPECIFIC, _FAMILY = 0x2000, 0x8000, 0x100000, 0x200000
 
@@ -66,7 +69,7 @@ def entries(stream: BinaryIO, *, offset: int, size: int) -> Iterator[Entry]:
     while at + _CONTAINER.size <= end:
         magic, _, header_size, rest = _CONTAINER.unpack(_read(stream, at, _CONTAINER.size))
         if magic == 0:  # padding between the containers of object files
-            at += _ALIGNMENT
+            at += _zeros(stream, at, end)
             continue
         if magic != _MAGIC or header_size < _CONTAINER.size or at + header_size + rest > end:
             message = f"no fat binary at byte {at}"
@@ -74,6 +77,13 @@ def entries(stream: BinaryIO, *, offset: int, size: int) -> Iterator[Entry]:
         yield from _container(stream, at + header_size, at + header_size + rest)
         at += header_size + rest
         at += -(at - offset) % _ALIGNMENT
+
+
+def _zeros(stream: BinaryIO, at: int, end: int) -> int:
+    """Return how many bytes of padding follow, in whole words of eight, at least one."""
+    data = _read(stream, at, min(_PADDING_BYTES, end - at))
+    found = len(data) - len(data.lstrip(b"\0"))
+    return max(found - found % _ALIGNMENT, _ALIGNMENT)
 
 
 def _container(stream: BinaryIO, at: int, end: int) -> Iterator[Entry]:
@@ -87,6 +97,9 @@ def _container(stream: BinaryIO, at: int, end: int) -> Iterator[Entry]:
         unpacked = 0
         if header_size >= _READ_BYTES and len(head) == _READ_BYTES:
             (unpacked,) = _UNPACKED.unpack_from(head, _UNPACKED_AT)
+        if kind in _KINDS and number not in _NUMBERS:
+            message = f"an entry at byte {at} is for SM {number}"
+            raise BrokenFatbin(message)
         if kind in _KINDS:
             compression = _compression(flags)
             yield Entry(
@@ -112,6 +125,9 @@ def _suffix(flags: int) -> Suffix:
 
 
 def _read(stream: BinaryIO, at: int, count: int) -> bytes:
+    if at > _MOST_OFFSET:
+        message = f"the file ends before byte {at}"
+        raise BrokenFatbin(message)
     stream.seek(at)
     data = stream.read(count)
     if len(data) != count:

@@ -1,5 +1,6 @@
 """Reading all binaries of a tree: one way for wheels, conda packages, prefixes and files."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -49,28 +50,41 @@ def inspect(path: Path) -> NativeFacts:
     Raises:
         Unreadable: It cannot be read.
     """
-    seen = _Seen()
-    for member in members(path):
-        seen.add(member)
-    seen.files.sort(key=lambda facts: facts.path)
-    return NativeFacts(
-        name=path.name,
-        files=resolved(seen.files, seen.links),
-        other_files=seen.others,
-        package=_package(path, seen),
-    )
-
-
-def _package(path: Path, seen: _Seen) -> PackageFacts | None:
     try:
-        if path.is_dir():
-            return None
-        if path.suffix == ".whl":
-            return declared.wheel(path.name, seen.texts, seen.content, tuple(seen.odd))
-        if path.suffix == ".conda" or path.name.endswith(".tar.bz2"):
-            links = frozenset(seen.links)
-            return declared.conda(path.name, seen.texts, seen.content, links, tuple(seen.odd))
+        return gathered(members(path), name=path.name, is_folder=path.is_dir())
     except ValueError as error:
         message = f"{path}: {error}"
         raise Unreadable(message) from error
+
+
+def gathered(found: Iterable[Member], *, name: str, is_folder: bool = False) -> NativeFacts:
+    """Return what the members of a wheel, a package, a folder or a file say of themselves.
+
+    Args:
+        found: The members.
+        name: What they are of.
+        is_folder: Whether that is a folder, which has no list of its own.
+
+    Raises:
+        ValueError: The package's own list cannot be read.
+        Unreadable: A member cannot be read.
+    """
+    seen = _Seen()
+    for member in found:
+        seen.add(member)
+    seen.files.sort(key=lambda facts: facts.path)
+    return NativeFacts(
+        name=name,
+        files=resolved(seen.files, seen.links),
+        other_files=seen.others,
+        package=None if is_folder else _package(name, seen),
+    )
+
+
+def _package(name: str, seen: _Seen) -> PackageFacts | None:
+    if name.endswith(".whl"):
+        return declared.wheel(name, seen.texts, seen.content, tuple(seen.odd))
+    if name.endswith((".conda", ".tar.bz2")):
+        links = frozenset(seen.links)
+        return declared.conda(name, seen.texts, seen.content, links, tuple(seen.odd))
     return None

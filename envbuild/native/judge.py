@@ -15,7 +15,7 @@ _MANYLINUX = re.compile(r".*-manylinux_(?P<major>\d+)_(?P<minor>\d+)_\w+")
 _OLD_TAGS = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}
 _HASHED = re.compile(r"[-.][0-9a-f]{8}(?=[-.])")
 _CLAIMS_ABI = re.compile(r"cxx11abi(?P<new>TRUE|FALSE)", re.IGNORECASE)
-_EXTENSION = re.compile(r"\.(?P<tag>cpython-3\d+|cp3\d+)[-\w]*\.so$")
+_EXTENSION = re.compile(r"\.(?P<tag>(?:cpython-|cp)3\d{1,3})[-\w]*\.so$")
 _LARGE_PAGE_BYTES = 65536
 _SM = re.compile(r"(?P<number>[1-9]\d{1,2})(?P<suffix>[af]?)(?:[-_](?P<kind>real|virtual))?")
 

@@ -11,6 +11,7 @@ from typing import Literal
 
 StringAbi = Literal["new", "old", "mixed", "none"]
 
+_PLAIN = re.compile(rb"[^0-9ALSTf]+")
 _NUMBER = re.compile(rb"[0-9]+")
 _LITERAL = re.compile(rb"L[a-z](?:n?[0-9]+)E|L_Z")
 _NUMBERED = re.compile(rb"(?:[ST][0-9A-Z]*_|A[0-9]+_|f[pL][0-9]*_)")
@@ -75,7 +76,9 @@ def _has_old_string(name: bytes) -> bool:
     while at < end:
         if _OLD_STRING.match(name, at):
             return True
-        if skipped := (_LITERAL.match(name, at) or _NUMBERED.match(name, at)):
+        if skipped := (
+            _PLAIN.match(name, at) or _LITERAL.match(name, at) or _NUMBERED.match(name, at)
+        ):
             at = skipped.end()
         elif number := _NUMBER.match(name, at, at + 6):
             at = number.end() + int(number[0])

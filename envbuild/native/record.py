@@ -4,14 +4,32 @@ import base64
 import binascii
 import csv
 import io
-import json
 from collections.abc import Iterator, Mapping
+
+import msgspec
 
 from envbuild.native.package import RecordDifference
 
 _STRONG = frozenset({"sha256", "sha384", "sha512"})
 _SIGNATURES = (".dist-info/RECORD", ".dist-info/RECORD.jws", ".dist-info/RECORD.p7s")
 _MOST_DIGITS = 18
+_MOST_ROWS = 250_000
+
+
+class _Path(msgspec.Struct, gc=False):
+    """One row of `info/paths.json`."""
+
+    path: str = msgspec.field(name="_path")
+    path_type: str | None = None
+    sha256: str | None = None
+    size_in_bytes: int | None = None
+
+
+class _Paths(msgspec.Struct):
+    """What is used of `info/paths.json`."""
+
+    paths: list[_Path]
+
 
 Content = Mapping[str, tuple[str, int]]
 """SHA-256 (hex) and size (bytes) of each file, by path."""
@@ -33,7 +51,10 @@ def wheel_differences(record: bytes, content: Content) -> tuple[RecordDifference
     listed: set[str] = set()
     text = record.decode("utf-8", "replace")
     try:
-        for row in csv.reader(io.StringIO(text)):
+        for number, row in enumerate(csv.reader(io.StringIO(text))):
+            if number > _MOST_ROWS:
+                message = f"RECORD has more than {_MOST_ROWS} rows"
+                raise ValueError(message)
             if not row:
                 continue
             path, digest, size = (*row, "", "")[:3]
@@ -89,23 +110,23 @@ def conda_differences(
         ValueError: It is not JSON of that form.
     """
     try:
-        rows = [(str(row["_path"]), row) for row in json.loads(paths)["paths"]]
-    except (KeyError, TypeError, RecursionError) as error:
-        message = "info/paths.json is not what it has to be"
+        rows = msgspec.json.decode(paths, type=_Paths).paths
+    except (msgspec.DecodeError, RecursionError) as error:
+        message = f"info/paths.json is not what it has to be: {error}"
         raise ValueError(message) from error
     found: list[RecordDifference] = []
-    for path, row in rows:
+    for row in rows:
+        path, kind = row.path, row.path_type
         if path not in content:
-            if path not in links and row.get("path_type") != "directory":
+            if path not in links and kind != "directory":
                 found.append(RecordDifference(path=path, kind="absent"))
             continue
         real, size = content[path]
-        listed = row.get("sha256")
-        if listed is not None and listed != real and row.get("path_type") != "softlink":
-            found.append(RecordDifference(path=path, kind="hash", listed=f"{listed}", found=real))
-        elif row.get("size_in_bytes") not in (None, size) and row.get("path_type") == "hardlink":
-            told = f"{row['size_in_bytes']}"[:40]
+        if row.sha256 not in (None, real) and kind != "softlink":
+            found.append(RecordDifference(path=path, kind="hash", listed=row.sha256, found=real))
+        elif row.size_in_bytes not in (None, size) and kind == "hardlink":
+            told = f"{row.size_in_bytes}"
             found.append(RecordDifference(path=path, kind="size", listed=told, found=f"{size}"))
-    known = {path for path, _ in rows}
+    known = {row.path for row in rows}
     unlisted = sorted(path for path in content.keys() - known if not path.startswith("info/"))
     return (*found, *(RecordDifference(path=path, kind="unlisted") for path in unlisted))

@@ -13,6 +13,8 @@ _GLOBAL, _WEAK = 1, 2
 _LOCAL_VERSION, _NO_VERSION = 0, 1
 _VERSION_BITS = 0x7FFF
 _MOST_SYMBOLS = 2_000_000
+_MOST_NAME_BYTES = 64 << 10
+_MOST_NAMES_BYTES = 256 << 20
 _ENTRY = {True: "IBBHQQ", False: "IIIBBH"}
 _COLUMNS = {True: (0, 1, 3), False: (0, 3, 5)}
 
@@ -46,9 +48,14 @@ def read(elf: Tables) -> Symbols:
     exports: set[str] = set()
     registers = False
     votes = AbiVotes()
+    left = _MOST_NAMES_BYTES
     for at, defined, weak, version in _rows(elf):
-        end = strings.find(b"\0", at)
+        end = strings.find(b"\0", at, at + _MOST_NAME_BYTES)
         name = strings[at : end if end >= 0 else at]
+        left -= len(name)
+        if left < 0:
+            message = "its symbols have more than 256 MiB of names"
+            raise BrokenElf(message)
         if not defined and name == _REGISTER:
             registers = True
         plain = version in (_LOCAL_VERSION, _NO_VERSION)

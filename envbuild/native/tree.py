@@ -57,37 +57,56 @@ def members(path: Path) -> Iterator[Member]:
     Raises:
         Unreadable: It cannot be read as that.
     """
-    from zstandard import ZstdError
-
     try:
         if path.is_dir():
             yield from _of_folder(path)
-        elif path.suffix in (".whl", ".zip"):
-            yield from _of_zip(path)
-        elif path.suffix == ".conda":
-            yield from _of_conda(path)
-        elif path.name.endswith(".tar.bz2"):
-            with path.open("rb") as raw, bz2.open(raw) as stream:
-                yield from _of_tar(cast("IO[bytes]", stream), zips.limit(path.stat().st_size))
+            return
+        with path.open("rb") as stream:
+            yield from of_stream(stream, name=f"{path}")
+    except OSError as error:
+        message = f"{path}: {error.strerror or error}"
+        raise Unreadable(message) from error
+
+
+def of_stream(stream: BinaryIO, *, name: str) -> Iterator[Member]:
+    """Yield the files of a wheel or a conda package, or the one file.
+
+    Args:
+        stream: The file, seekable; it stays the caller's.
+        name: Its name; what it is follows from that.
+
+    Raises:
+        Unreadable: It cannot be read as that.
+        OSError: The file cannot be read, or there is no room for what is unpacked.
+    """
+    from zstandard import ZstdError
+
+    try:
+        if name.endswith((".whl", ".zip")):
+            yield from _of_zip(stream)
+        elif name.endswith(".conda"):
+            yield from _of_conda(stream)
+        elif name.endswith(".tar.bz2"):
+            with bz2.open(stream) as unpacked_stream:
+                yield from _of_tar(
+                    cast("IO[bytes]", unpacked_stream), zips.limit(zips.size_of(stream))
+                )
+        elif _is_elf(stream):
+            yield Member(path=PurePosixPath(name).name, elf=stream)
         else:
-            yield from _of_file(path)
-    except (OSError, EOFError, RuntimeError, NotImplementedError) as error:
-        message = f"{path}: {getattr(error, 'strerror', None) or error}"
-        raise Unreadable(message) from error
-    except zips.HostileArchive as error:
-        message = f"{path}: refused: {error}"
-        raise Unreadable(message) from error
-    except (zipfile.BadZipFile, zlib.error, ZstdError, ValueError) as error:
-        message = f"{path}: not a whole archive: {error}"
-        raise Unreadable(message) from error
-
-
-def _of_file(path: Path) -> Iterator[Member]:
-    with path.open("rb") as file:
-        if not _is_elf(file):
-            message = f"{path} is no ELF file, wheel, conda package or folder"
+            message = f"{name} is no ELF file, wheel, conda package or folder"
             raise Unreadable(message)
-        yield Member(path=path.name, elf=file)
+    except zips.HostileArchive as error:
+        message = f"{name}: refused: {error}"
+        raise Unreadable(message) from error
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        message = f"{name}: not a whole archive: {error}"  # bzip2's own complaints are OSErrors too
+        raise Unreadable(message) from error
+    except (EOFError, RuntimeError, zipfile.BadZipFile, zlib.error, ZstdError, ValueError) as error:
+        message = f"{name}: not a whole archive: {error}"
+        raise Unreadable(message) from error
 
 
 def _of_folder(root: Path) -> Iterator[Member]:
@@ -112,11 +131,11 @@ def _of_folder(root: Path) -> Iterator[Member]:
                 )
 
 
-def _of_zip(path: Path) -> Iterator[Member]:
-    with zips.opened(path) as archive:
+def _of_zip(stream: BinaryIO) -> Iterator[Member]:
+    with zips.opened(stream) as archive:
         seen: set[str] = set()
         for info in archive.infolist():
-            if info.is_dir():
+            if info.filename.endswith("/"):
                 continue
             problem = "twice in the archive" if info.filename in seen else None
             seen.add(info.filename)
@@ -151,21 +170,22 @@ def _name_problem(path: str) -> str | None:
     return None
 
 
-def _of_conda(path: Path) -> Iterator[Member]:
+def _of_conda(stream: BinaryIO) -> Iterator[Member]:
     from zstandard import ZstdDecompressor
 
-    with zips.opened(path) as archive:
+    with zips.opened(stream) as archive:
         parts = [name for name in archive.namelist() if name.endswith(".tar.zst")]
         found = [name for name in parts if name.startswith("pkg-")]
         if len(found) != 1:
-            message = f"{path} must hold one pkg-*.tar.zst, and holds {len(found)}"
-            raise Unreadable(message)
+            message = f"a conda package holds one pkg-*.tar.zst, this one {len(found)}"
+            raise ValueError(message)
+        limit = zips.limit(zips.size_of(stream))
         for name in (*(part for part in parts if part.startswith("info-")), found[0]):
             with (
                 archive.open(name) as entry,
-                ZstdDecompressor().stream_reader(entry, read_across_frames=True) as stream,
+                ZstdDecompressor().stream_reader(entry, read_across_frames=True) as content,
             ):
-                yield from _of_tar(cast("IO[bytes]", stream), zips.limit(path.stat().st_size))
+                yield from _of_tar(cast("IO[bytes]", content), limit)
 
 
 def _of_tar(stream: IO[bytes], limit: int) -> Iterator[Member]:

@@ -14,7 +14,7 @@ from envbuild.native.tables import MAGIC
 _CHUNK_BYTES = 1 << 20
 _IN_MEMORY_BYTES = 16 << 20
 _QUEUED = 4
-_MOST_KEPT_BYTES = 32 << 20
+_MOST_KEPT_BYTES = 16 << 20
 
 
 class Readable(Protocol):
@@ -33,7 +33,7 @@ class Unpacked:
         size: Bytes that it really has.
         sha256: Hex digest.
         elf: The file, seekable, where it is an ELF file; else None.
-        data: Its bytes, where they were to be kept and are no more than 32 MiB; else None.
+        data: Its bytes, where they were to be kept and are no more than 16 MiB; else None.
     """
 
     size: int

@@ -3,14 +3,10 @@
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from typing import IO, BinaryIO, cast
 
-_END = b"PK\x05\x06"
-_END_BYTES = 22
-_MOST_COMMENT_BYTES = 1 << 16
-_DIRECTORY_SIZE_AT = 12
 _LOCAL_HEADER_BYTES = 30
-_MOST_DIRECTORY_BYTES = 8 << 20
+_MOST_READ_BYTES = 8 << 20
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _FREE_BYTES = 256 << 20
 _MOST_RATIO = 200
@@ -20,38 +16,52 @@ class HostileArchive(ValueError):
     """An archive that no tool makes."""
 
 
+class _Bounded:
+    """A file of which nobody reads more than 8 MiB at once.
+
+    `zipfile` reads the whole table of members, of whatever size the archive says that it has.
+    """
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self.seek = stream.seek
+        self.tell = stream.tell
+        self.seekable = stream.seekable
+
+    def read(self, size: int = -1) -> bytes:
+        if size > _MOST_READ_BYTES:
+            message = f"its table of members has {size} bytes"
+            raise HostileArchive(message)
+        return self._stream.read(size)
+
+
 @contextmanager
-def opened(path: Path) -> Iterator[zipfile.ZipFile]:
+def opened(stream: BinaryIO) -> Iterator[zipfile.ZipFile]:
     """Open a zip archive whose table is small enough, and whose members do not overlap.
+
+    Args:
+        stream: The archive, seekable; it stays the caller's.
 
     Raises:
         HostileArchive: Its table claims what cannot be.
         zipfile.BadZipFile: It is none.
     """
-    _check_directory(path)
-    with zipfile.ZipFile(path) as archive:
-        _check_members(archive, path.stat().st_size)
+    with zipfile.ZipFile(cast("IO[bytes]", _Bounded(stream))) as archive:
+        _check_members(archive, size_of(stream))
         yield archive
+
+
+def size_of(stream: BinaryIO) -> int:
+    """Return how long a file is (bytes), and leave it where it is."""
+    at = stream.tell()
+    size = stream.seek(0, 2)
+    stream.seek(at)
+    return size
 
 
 def limit(archive_bytes: int) -> int:
     """Return how much an archive of a size may unpack to (bytes)."""
     return _FREE_BYTES + _MOST_RATIO * archive_bytes
-
-
-def _check_directory(path: Path) -> None:
-    """Refuse a central directory that would fill the memory; `zipfile` reads all of it."""
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        file.seek(max(size - _MOST_COMMENT_BYTES - _END_BYTES, 0))
-        tail = file.read()
-    at = tail.rfind(_END)
-    claimed = int.from_bytes(tail[at + _DIRECTORY_SIZE_AT :][:4], "little") if at >= 0 else 0
-    if claimed == 0xFFFFFFFF:  # noqa: PLR2004 - zip64: the real size stands before it
-        claimed = int.from_bytes(tail[max(at - 76 + 40, 0) :][:8], "little")
-    if claimed > _MOST_DIRECTORY_BYTES:
-        message = f"its table of members has {claimed} bytes"
-        raise HostileArchive(message)
 
 
 def _check_members(archive: zipfile.ZipFile, size: int) -> None:

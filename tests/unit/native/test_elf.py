@@ -75,3 +75,19 @@ def test_a_huge_number_of_versions_is_not_believed() -> None:
     data[section["sh_offset"] + 12 : section["sh_offset"] + 16] = bytes(4)  # vn_next
     facts = elf.read(io.BytesIO(bytes(data)), path="x.so")
     assert facts.needed  # and it came to an end
+
+
+def test_a_made_file_is_read_in_all_its_parts() -> None:
+    """What fuzzing starts from reaches what it is meant to reach."""
+    from fuzz.seeds import SEEDS
+
+    library, _, foreign, program, cubin, debug, *_ = (
+        elf.read(io.BytesIO(seed), path="x.so") for seed in SEEDS["elf"]
+    )
+    assert [one.problem for one in (library, foreign, program, cubin, debug)] == [None] * 5
+    assert library.compilers[:2] == ("GCC 9.3.1", "clang 17.0.6")
+    assert (library.glibc, library.glibcxx, library.cxxabi) == ((2, 2, 5), (3, 4, 29), (1, 3))
+    assert sorted(map(str, library.codes)) == ["compute_100f", "sm_80", "sm_90a"]
+    assert (library.exec_stack, library.text_relocations) == (True, True)
+    assert (foreign.machine, foreign.string_abi) == ("20", "old")
+    assert (program.kind, debug.kind, cubin.kind) == ("program", "debug", "object")

@@ -1,0 +1,96 @@
+"""The readers of what strangers send, each as a function of bytes that must come to an end.
+
+What a reader may say of bad input is an answer or the error that it documents; anything else that
+is raised is a bug of ours. `run.py` gives them what atheris invents, and
+`tests/unit/native/test_fuzz_corpus.py` what is kept of that in `tests/data/fuzz`.
+"""
+
+import contextlib
+import io
+from collections.abc import Callable
+
+from envbuild.native import declared, elf, fatbin, judge, tar
+from envbuild.native.inspect import gathered
+from envbuild.native.model import NativeFacts
+from envbuild.native.package import PackageFacts
+from envbuild.native.resolve import resolved
+from envbuild.native.tree import Unreadable, of_stream
+
+WHEEL = "a-1-cp311-cp311-manylinux_2_17_x86_64.whl"
+VARIANT = "a-1-cp311-cp311-manylinux_2_17_x86_64-cu130.whl"
+CONDA = "a-1-0.conda"
+_SEPARATOR = b"\0\0"
+_BLOCK = 512
+
+
+def read_elf(data: bytes) -> None:
+    """One ELF file, what it needs, and what is wrong with it."""
+    facts = elf.read(io.BytesIO(data), path="a/b.cpython-311-x86_64-linux-gnu.so")
+    whole = NativeFacts(name="b.so", files=resolved([facts], {"a/c.so": "b.so"}), other_files=0)
+    judge.findings(whole)
+
+
+def read_fatbin(data: bytes) -> None:
+    """A section of GPU code."""
+    with contextlib.suppress(fatbin.BrokenFatbin):
+        for entry in fatbin.entries(io.BytesIO(data), offset=0, size=len(data)):
+            str(entry.code)
+
+
+def _read_package(data: bytes, name: str) -> None:
+    with contextlib.suppress(Unreadable, ValueError):
+        judge.findings(gathered(of_stream(io.BytesIO(data), name=name), name=name))
+
+
+def read_wheel(data: bytes) -> None:
+    """A whole wheel."""
+    _read_package(data, VARIANT)
+
+
+def read_conda(data: bytes) -> None:
+    """A whole conda package; what begins as bzip2 is one of the older kind."""
+    _read_package(data, "a-1-0.tar.bz2" if data.startswith(b"BZh") else CONDA)
+
+
+def read_tar(data: bytes) -> None:
+    """A tar stream; sums of headers are made right, since no mutation would guess them."""
+    with contextlib.suppress(tar.BrokenTar):
+        for member in tar.members(io.BytesIO(_summed(data))):
+            while member.content.read(1 << 16):
+                pass
+
+
+def _summed(data: bytes) -> bytes:
+    mended = bytearray(data)
+    for at in range(0, len(data) - _BLOCK + 1, _BLOCK):
+        if data[at + 257 : at + 262] == b"ustar":
+            mended[at + 148 : at + 156] = b" " * 8
+            mended[at + 148 : at + 155] = b"%06o\0" % sum(mended[at : at + _BLOCK])
+    return bytes(mended)
+
+
+def read_lists(data: bytes) -> None:
+    """Texts in which packages describe themselves: RECORD, WHEEL, variant.json, paths.json."""
+    parts = (*data.split(_SEPARATOR, 4), b"", b"", b"", b"")[:4]
+    names = ("RECORD", "WHEEL", "variant.json")
+    texts = {f"a-1.dist-info/{name}": text for name, text in zip(names, parts, strict=False)}
+    content = {"a/b.py": ("0" * 64, 3), "a/c.py": ("1" * 64, 0)}
+    paths = {"info/paths.json": parts[3]}
+    with contextlib.suppress(ValueError):
+        _judge(declared.wheel(VARIANT, texts, content, ()))
+    with contextlib.suppress(ValueError):
+        _judge(declared.conda(CONDA, paths, content, frozenset(), ()))
+
+
+def _judge(package: PackageFacts) -> None:
+    judge.findings(NativeFacts(name="a", files=(), other_files=2, package=package))
+
+
+READERS: dict[str, Callable[[bytes], None]] = {
+    "elf": read_elf,
+    "fatbin": read_fatbin,
+    "wheel": read_wheel,
+    "conda": read_conda,
+    "tar": read_tar,
+    "lists": read_lists,
+}
