@@ -15,15 +15,18 @@ MANIFEST_VERSION = 1
 def read_raw(generation: Generation) -> dict[str, Any] | None:
     """Return manifest.json as it stands, or None if there is none.
 
+    One that is hidden while somebody looks whether the generation may go is read as well.
+
     Raises:
         StoreError: It is damaged, or of another version of envbuild.
     """
     path = generation.manifest
     again = f"envbuild create {generation.place.name} --reinstall"
-    try:
-        data = json.loads(path.read_bytes())
-    except (FileNotFoundError, NotADirectoryError):
+    content = _content(generation)
+    if content is None:
         return None
+    try:
+        data = json.loads(content)
     except ValueError as error:
         message = f"{path} is damaged: {error}"
         raise StoreError(message, hint=again) from error
@@ -36,6 +39,15 @@ def read_raw(generation: Generation) -> dict[str, Any] | None:
             raise StoreError(message, hint="upgrade envbuild")
     message = f"{path} is no manifest of envbuild"
     raise StoreError(message, hint=again)
+
+
+def _content(generation: Generation) -> bytes | None:
+    for path in (generation.manifest, generation.going, generation.manifest):
+        try:
+            return path.read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+    return None
 
 
 def look(path: str | Path) -> tuple[int, int]:

@@ -92,10 +92,18 @@ class Model:
     def _absent(self, command: Command) -> bool:
         """Say whether the environment can have been absent at some time while this ran.
 
-        Or without a current generation, for what needs one.
+        Or without a current generation, for what needs one; gc takes all of one that has none.
         """
-        made = self._last(command, *_MAKING[command.kind in _CURRENT :])
-        return made is None or self.beside(made, "remove", name=command.name)
+        current = self._last(command, "create")
+        if current is not None and not self.beside(current, "remove", name=command.name):
+            return False
+        made = self._last(command, *_MAKING)
+        taking = ("remove", "gc", "gc all")
+        return (
+            command.kind in _CURRENT
+            or made is None
+            or self.beside(made, *taking, name=command.name)
+        )
 
     def _present(self, command: Command) -> bool:
         """Say whether it can have been there."""

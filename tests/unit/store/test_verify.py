@@ -7,7 +7,7 @@ import pytest
 from envbuild.errors import StoreError
 from envbuild.findings import Severity
 from envbuild.progress import Quiet
-from envbuild.store import manifest
+from envbuild.store import leftovers, manifest
 from envbuild.store.layout import Generation
 from envbuild.store.verify import verify
 
@@ -23,6 +23,16 @@ def _codes(generation: Generation) -> list[tuple[str, str]]:
 
 def test_an_untouched_generation_has_no_finding(generation: Generation) -> None:
     assert verify(generation) == ()
+
+
+def test_a_generation_is_read_while_somebody_looks_whether_it_may_go(
+    generation: Generation,
+) -> None:
+    read = manifest.read(generation)
+    with leftovers.hidden([generation]):
+        assert not generation.manifest.exists()
+        assert manifest.read(generation) == read
+        assert verify(generation) == ()
 
 
 def test_a_changed_byte_is_found_though_size_and_time_stay(generation: Generation) -> None:
