@@ -1,12 +1,13 @@
 """Holding a recipe and its lock against the facts."""
 
 import re
+from collections.abc import Iterator
 from datetime import date
 
 from envbuild.compat.check import check
 from envbuild.compat.model import Facts
 from envbuild.compat.subject import Part, Subject, part_of
-from envbuild.findings import Findings
+from envbuild.findings import Finding, Findings, Severity
 from envbuild.lock.model import Lock
 from envbuild.pipeline import allow
 from envbuild.recipe import compilers
@@ -16,7 +17,8 @@ from envbuild.recipe.specs import conda_needs
 from envbuild.target import Platform
 
 _PYTHON = re.compile(r"\d+\.\d+(?=$|\.)")
-_VERSION = re.compile(r"(?:==)?\d+(?:\.\d+)*")
+_VERSION = re.compile(r"\d+(?:\.\d+)*")
+_ANY = re.compile(r"\d+\.\d+\.\*")
 
 
 def against_facts(
@@ -33,7 +35,10 @@ def against_facts(
     found = [
         finding
         for platform in loaded.recipe.target.platforms
-        for finding in check(subject_of(loaded, lock, platform), facts)
+        for finding in (
+            *check(subject_of(loaded, lock, platform), facts),
+            *_both_halves(loaded, lock, platform),
+        )
     ]
     return allow.judge(tuple(found), loaded, today=today)
 
@@ -67,6 +72,31 @@ def subject_of(loaded: LoadedRecipe, lock: Lock | None, platform: Platform) -> S
     )
 
 
+def _both_halves(loaded: LoadedRecipe, lock: Lock | None, platform: Platform) -> Iterator[Finding]:
+    """Yield CUDA libraries that both halves bring: the lock's, else those that a recipe names."""
+    from envbuild.solve.names import cuda_rivals
+
+    half = None if lock is None else lock.for_platform(platform)
+    if half is None:
+        needs = pip_needs(loaded.recipe)
+        wheels = {need.name: need.name for need in needs if need.requirement.marker is None}
+        conda = {need.name: need.name for need in conda_needs(loaded.recipe)}
+    else:
+        wheels = {one.name: f"{one.name} {one.version}" for one in half.pip}
+        conda = {one.name: f"{one.name} {one.version}" for one in half.conda}
+    for name, wheel in wheels.items():
+        for rival in filter(conda.__contains__, cuda_rivals(name)):
+            yield Finding(
+                code="cuda-from-both",
+                severity=Severity.ERROR,
+                where=f"{loaded.recipe.name}: {wheel}",
+                what=f"{wheel} and conda's {conda[rival]} hold the same CUDA library",
+                why="the wheel's users look for it in site-packages/nvidia, conda's in PREFIX/lib,"
+                " and a process may load both",
+                hint="take the framework that needs it from the same side as the others",
+            )
+
+
 def _python(loaded: LoadedRecipe, parts: tuple[Part, ...]) -> str | None:
     """Return the major and minor version of Python: the locked one, else the recipe's own."""
     locked = next((one for one in parts if (one.kind, one.name) == ("conda", "python")), None)
@@ -95,8 +125,18 @@ def _pins(loaded: LoadedRecipe) -> tuple[Part, ...]:
         if one.operator == "==" and not one.version.endswith("*")
     )
     conda = tuple(
-        Part(kind="conda", name=need.name, version=need.version.lstrip("="), build=need.build)
+        Part(
+            kind="conda",
+            name=need.name,
+            version=need.version.removesuffix(".*"),
+            build=need.build or "",
+        )
         for need in conda_needs(loaded.recipe)
-        if need.build and need.version and _VERSION.fullmatch(need.version)
+        if need.version and _pinned(need.name, need.version)
     )
     return (*wheels, *conda)
+
+
+def _pinned(name: str, version: str) -> bool:
+    """Say whether a conda version is one; `cuda-version` has two numbers, the release."""
+    return bool(_VERSION.fullmatch(version) or (name == "cuda-version" and _ANY.fullmatch(version)))

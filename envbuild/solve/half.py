@@ -10,12 +10,12 @@ from packaging.version import Version
 
 from envbuild.errors import NoSolution
 from envbuild.findings import Finding, Findings, Severity
-from envbuild.packages import CondaPackage, PipPackage
+from envbuild.packages import PipPackage
 from envbuild.recipe.requirements import PipNeed
 from envbuild.solve import metadata, requires
 from envbuild.solve.ask import Answered
 from envbuild.solve.markers import environment, full
-from envbuild.solve.names import Provided, cuda_rivals
+from envbuild.solve.names import Provided
 from envbuild.solve.wheels import Wheel
 from envbuild.target import Platform
 from envbuild.tools.uv_question import Source
@@ -64,8 +64,7 @@ class Around:
     Attributes:
         needs: The recipe's requirements.
         pairs: Every Python and platform that the half is for.
-        conda: The conda half.
-        provided: The distributions that it installs.
+        provided: The distributions that the conda half installs.
         prefer: The old PyPI half.
         answered: uv's answer.
         sources: The indexes.
@@ -73,7 +72,6 @@ class Around:
 
     needs: Sequence[PipNeed]
     pairs: Sequence[tuple[Version, Platform]]
-    conda: Sequence[CondaPackage] = ()
     provided: Mapping[NormalizedName, Provided]
     prefer: Sequence[PipPackage] = ()
     answered: Answered
@@ -220,7 +218,6 @@ def _findings(lines: Sequence[Line], around: Around) -> Iterable[Finding]:
             hint="use a mirror that gives upload times, or give the index `cutoff: none`",
         )
     for line in lines:
-        yield from _cuda_from_both(line, around.conda)
         yield from _fewer_files(line, around.prefer)
     yield from _inexact(around.provided.values())
     for source in around.sources:
@@ -232,20 +229,6 @@ def _findings(lines: Sequence[Line], around: Around) -> Iterable[Finding]:
                 what=f"no cutoff was applied to {source.label}, as the recipe says",
                 why="an index without upload times may answer otherwise tomorrow",
             )
-
-
-def _cuda_from_both(line: Line, conda: Iterable[CondaPackage]) -> Iterable[Finding]:
-    for rival in cuda_rivals(line.name, conda):
-        yield Finding(
-            code="cuda-from-both",
-            severity=Severity.ERROR,
-            where=f"{line.name} {line.version}",
-            what=f"{line.name} {line.version} and conda's {rival.name} {rival.version} "
-            "hold the same CUDA library",
-            why="the wheel's users look for it in site-packages/nvidia, conda's in PREFIX/lib, and "
-            "a process may load both",
-            hint="take the framework that needs it from the same side as the others",
-        )
 
 
 def _fewer_files(line: Line, prefer: Iterable[PipPackage]) -> Iterable[Finding]:

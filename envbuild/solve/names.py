@@ -90,7 +90,6 @@ def provided(packages: Iterable[CondaPackage]) -> dict[NormalizedName, Provided]
     return dict(sorted(found.items()))
 
 
-def cuda_rivals(wheel: str, conda: Iterable[CondaPackage]) -> tuple[CondaPackage, ...]:
-    """Return the conda packages that hold the CUDA library of a wheel (`nvidia-cudnn-cu12`)."""
-    rivals = _cuda_wheels().get(_CUDA_SUFFIX.sub("", wheel), ())
-    return tuple(package for package in conda if package.name in rivals)
+def cuda_rivals(wheel: str) -> tuple[str, ...]:
+    """Return names of the conda packages that hold a wheel's CUDA library (`nvidia-cudnn-cu12`)."""
+    return _cuda_wheels().get(_CUDA_SUFFIX.sub("", wheel), ())

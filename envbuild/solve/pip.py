@@ -88,7 +88,6 @@ def solve(  # noqa: PLR0913 - what a solve depends on
         around = Around(
             needs=needs,
             pairs=((python, platform),),
-            conda=conda,
             provided=provided,
             prefer=prefer,
             answered=answered,

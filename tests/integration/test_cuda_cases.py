@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from integration.index_server import wheel
 from integration.locking import Locker, envbuild, locker
 
 from envbuild.lock import files
@@ -113,6 +114,26 @@ def test_cuda_parts_of_different_releases(
     assert "parts of 2 CUDA releases are side by side" in what
     assert "CUDA 12.6: cudnn 9.3.0.75 cuda12.6_0, libtorch 2.5.1 cuda126" in what
     assert "CUDA 12.9: cuda-toolkit 12.9.1" in what
+
+
+def test_a_cuda_library_of_both_halves(project: Locker, capsys: pytest.CaptureFixture[str]) -> None:
+    needs = ["nvidia-cudnn-cu12"]
+    project.index.wheels += [wheel("kernels", "1", requires=needs), wheel(needs[0], "9.1")]
+    text = recipe("both", "conda: [libzlib]", "pypi: [kernels]")
+    name = project.write(text)
+    assert envbuild("lock", name) == 0
+    folder = project.root / "lockfiles" / name
+    lock = files.read(folder)
+    (half,) = lock.platforms
+    more = (*half.conda, conda("cudnn", "9.3.0.75", "cuda12.6_0"))
+    write_lock(replace(lock, platforms=(replace(half, conda=more),)), folder)
+    what = findings(capsys, name)["cuda-from-both"]["what"]
+    assert what == "nvidia-cudnn-cu12 9.1 and conda's cudnn 9.3.0.75 hold the same CUDA library"
+    assert envbuild("create", name) == 1
+    assert "[cuda-from-both]" in capsys.readouterr().err
+    project.write(text.replace("[libzlib]", "[cudnn]"))
+    assert envbuild("lock", name) == 1
+    assert "[cuda-from-both]" in capsys.readouterr().err
 
 
 def test_a_newer_cuda_version_beside_older_parts(

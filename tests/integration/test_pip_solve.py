@@ -10,7 +10,6 @@ from integration.index_server import LONG_AGO, Index, serving, wheel
 from integration.pip_solving import CUTOFF, Solver, codes, conda, one, pins
 
 from envbuild.errors import FetchError, NoSolution
-from envbuild.findings import Severity
 from envbuild.solve.solution import Upgrade
 
 
@@ -77,22 +76,6 @@ def test_extras_of_the_pypi_half_are_followed(tmp_path: Path) -> None:
     assert pins(half) == {"app": "1", "more": "1"}
     assert one(half, "more").via == ("app",)
     assert half.findings == ()
-
-
-def test_a_cuda_library_from_both_sides_is_an_error(tmp_path: Path) -> None:
-    index = Index(
-        wheels=[
-            wheel("kernels", "1", requires=["nvidia-cudnn-cu12"]),
-            wheel("nvidia-cudnn-cu12", "9.1"),
-        ]
-    )
-    with serving(main=index) as server:
-        half = Solver(folder=tmp_path, index=server.url("main")).solve(
-            "pypi: [kernels]", half=conda("cudnn=9.3")
-        )
-    assert codes(half) == ["cuda-from-both"]
-    assert half.findings[0].severity is Severity.ERROR
-    assert "cudnn 9.3" in half.findings[0].what
 
 
 def test_the_cutoff_is_exclusive(tmp_path: Path) -> None:
