@@ -5,7 +5,7 @@ import os
 import stat
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, BinaryIO, cast
@@ -46,6 +46,34 @@ class Member:
     data: bytes | None = None
     target: str | None = None
     problem: str | None = None
+
+
+def listed(root: Path, paths: Iterable[str]) -> Iterator[Member]:
+    """Yield some files and links of a folder.
+
+    Args:
+        root: The folder.
+        paths: Their paths in it; what is gone is left out.
+
+    Raises:
+        Unreadable: One cannot be read.
+    """
+    for path in paths:
+        try:
+            yield from _of_listed(root / path, path)
+        except OSError as error:
+            message = f"{root / path}: {error.strerror or error}"
+            raise Unreadable(message) from error
+
+
+def _of_listed(file: Path, path: str) -> Iterator[Member]:
+    if file.is_symlink():
+        yield Member(path=path, target=f"{file.readlink()}")
+    elif file.is_file():
+        with file.open("rb") as opened:
+            yield Member(
+                path=path, elf=opened if _is_elf(opened) else None, size=file.stat().st_size
+            )
 
 
 def members(path: Path) -> Iterator[Member]:

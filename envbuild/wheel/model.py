@@ -6,7 +6,7 @@ from typing import Literal
 from envbuild.target import Platform
 
 Half = Literal["conda", "pypi"]
-Read = Literal["generation", "store", "cache", "fetched", "facts"]
+Read = Literal["generation", "cache", "fetched", "facts"]
 Cause = Literal["compiler", "string-abi", "gpu-code", "links", "always"]
 Abi = Literal["new", "old"]
 
@@ -18,8 +18,8 @@ class Evidence:
     Attributes:
         where: The file within its package, or the row of facts.
         what: What it says, as it was read (`.comment: GCC 9.3.1, GCC 4.8.5`).
-        read: Whether it was read in the environment's current `generation`, in another one of the
-            `store`, in a `cache`, was `fetched` for it, or stands in the tables of `facts`.
+        read: Whether it was read in the environment's current `generation`, in a `cache`, was
+            `fetched` for it, or stands in the tables of `facts`.
     """
 
     where: str
@@ -109,6 +109,7 @@ class Toolchain:
         cuda: Version of the CUDA toolkit that is needed (`12.4`), or None for no CUDA.
         cuda_package: The lock's package that has nvcc, or None where it has to be the machine's.
         takes: Compilers that its nvcc takes, such as `gcc 6.0 to 13`; None where unknown.
+        problem: Why it cannot work, or empty.
     """
 
     compiler: str
@@ -116,6 +117,7 @@ class Toolchain:
     cuda: str | None = None
     cuda_package: str | None = None
     takes: str | None = None
+    problem: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -144,7 +146,8 @@ class Rebuild:
         version: Its locked version.
         half: Which half of the lock has it now.
         why: All reasons, the first the one that alone would do.
-        source: Where its sources come from.
+        source: Where its sources come from; None where its index is known to have no sdist and the
+            recipe names no other, so that it cannot be built yet.
         toolchain: What compiles it.
         cuda_archs: Compute capabilities to build for, as the recipe writes them; empty for none.
         abi: String ABI to build for; None leaves the compiler's own.
@@ -154,8 +157,8 @@ class Rebuild:
         memory_per_job_bytes: Memory of one compiler, or None where unknown.
         portable: Whether auditwheel repairs it.
         after: Packages of this plan that are rebuilt before it, since it is built against them.
-        replaces: The conda package whose place it takes, or None.
-        dependents: conda packages that depend on that one.
+        replaces: The conda packages whose place it takes.
+        dependents: conda packages that depend on those.
         cost: What it takes.
     """
 
@@ -163,7 +166,7 @@ class Rebuild:
     version: str
     half: Half
     why: tuple[Reason, ...]
-    source: Source
+    source: Source | None
     toolchain: Toolchain
     cuda_archs: tuple[str, ...] = ()
     abi: Abi | None = None
@@ -173,7 +176,7 @@ class Rebuild:
     memory_per_job_bytes: int | None = None
     portable: bool = False
     after: tuple[str, ...] = ()
-    replaces: str | None = None
+    replaces: tuple[str, ...] = ()
     dependents: tuple[str, ...] = ()
     cost: Cost = Cost()
 
