@@ -71,6 +71,16 @@ def kills(session: nox.Session) -> None:
 
 
 @nox.session
+def shares(session: nox.Session) -> None:
+    """The planner of shares: 10,000 random wishes on each card that has MIG."""
+    session.install("-e", ".[test]")
+    env = {"ENVBUILD_TEST_WISHES": "10000"}
+    told = ("--junit-xml", "build/shares.xml", "-o", "junit_family=xunit1")
+    files = ("tests/unit/shares/test_shares_plan.py",)
+    session.run("pytest", *files, *told, *session.posargs, env=env)
+
+
+@nox.session
 def fuzz(session: nox.Session) -> None:
     """Invent ELF files, fatbins and packages for the readers: `nox -s fuzz -- READER… [-runs=N]`.
 

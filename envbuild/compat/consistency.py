@@ -6,7 +6,7 @@ from datetime import date
 from itertools import pairwise
 from typing import TypeVar
 
-from envbuild.compat.model import Facts
+from envbuild.compat.model import Facts, Gpu
 from envbuild.compat.row import Row
 from envbuild.errors import FactsError
 from envbuild.native.code import code_of
@@ -57,6 +57,7 @@ def _check_names(facts: Facts) -> None:
     for gpu in facts.gpus:
         if gpu.capability not in capabilities:
             _refuse(gpu, f"no architecture has the compute capability {gpu.capability}")
+        _check_mig(gpu, facts)
     releases = {row.version.rpartition(".")[0] for row in facts.toolkits}
     for build in facts.builds:
         for version in (build.version, build.cuda, build.cuda_major, build.driver):
@@ -65,6 +66,18 @@ def _check_names(facts: Facts) -> None:
             _each(build, code_of, code)
         if build.cuda and ".".join(build.cuda.split(".")[:2]) not in releases:
             _refuse(build, f"there is no toolkit of CUDA {build.cuda}")
+
+
+def _check_mig(gpu: Gpu, facts: Facts) -> None:
+    """Hold a card's profiles against how cards of its slices are divided."""
+    whole = max((one.compute for one in gpu.mig), default=0)
+    known = [row for row in facts.layouts if row.compute == whole]
+    for one in gpu.mig if known else ():
+        if "+" in one.profile:  # with media extensions, of which a card has one
+            continue
+        places = known[0].placements
+        if not any((one.compute, one.count) == (row.compute, len(row.starts)) for row in places):
+            _refuse(gpu, f"its {one} lies nowhere in the {known[0].name}")
 
 
 def _never_falls(values: Iterable[tuple[Row, str | None]], what: str) -> None:

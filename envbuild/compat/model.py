@@ -98,6 +98,12 @@ class MigProfile:
     count: int
     memory_gib: int | float | None = None
 
+    @property
+    def compute(self) -> int:
+        """Its compute slices: 3 of `3g.40gb`; 0 where the name does not say."""
+        number, _, _ = self.profile.partition("g.")
+        return int(number) if number.isdecimal() else 0
+
     def __str__(self) -> str:
         """Return it as a list of profiles shows it: `7 x 1g.10gb`."""
         return f"{self.count} x {self.profile}"
@@ -139,6 +145,45 @@ class Gpu(Row):
     def name(self) -> str:
         """`gpu h100`."""
         return f"gpu {self.id}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Placements:
+    """Where instances of one size may lie on a card in MIG mode.
+
+    Attributes:
+        compute: Their compute slices, the number before `g` in a profile's name.
+        memory: Their memory slices.
+        starts: The memory slices at which one may begin.
+    """
+
+    compute: int
+    memory: int
+    starts: tuple[int, ...]
+
+    def __str__(self) -> str:
+        """Return it in few words: `3g 4 wide from 0 4`."""
+        return f"{self.compute}g {self.memory} wide from {' '.join(map(str, self.starts))}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Layout(Row):
+    """How cards of a number of compute slices are divided in MIG mode.
+
+    Attributes:
+        compute: Compute slices of the whole card.
+        memory: Its memory slices.
+        placements: Where instances may lie, one row for each size.
+    """
+
+    compute: int
+    memory: int
+    placements: tuple[Placements, ...]
+
+    @property
+    def name(self) -> str:
+        """`layout of 7 compute slices`."""
+        return f"layout of {self.compute} compute slices"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -263,6 +308,7 @@ class Facts:
     branches: tuple[Branch, ...] = ()
     architectures: tuple[Architecture, ...] = ()
     gpus: tuple[Gpu, ...] = ()
+    layouts: tuple[Layout, ...] = ()
     nvccs: tuple[Nvcc, ...] = ()
     cudnns: tuple[Cudnn, ...] = ()
     builds: tuple[FrameworkBuild, ...] = ()

@@ -18,6 +18,7 @@ from envbuild.compat.model import (
     Facts,
     FrameworkBuild,
     Gpu,
+    Layout,
     Nvcc,
     Toolkit,
 )
@@ -51,7 +52,11 @@ def _table(key: str, kind: type[Row], attribute: str, **given: str) -> _Table:
 
 _FILES: Mapping[str, Sequence[_Table]] = {
     "cuda": (_table("toolkit", Toolkit, "toolkits"), _table("branch", Branch, "branches")),
-    "gpus": (_table("architecture", Architecture, "architectures"), _table("gpu", Gpu, "gpus")),
+    "gpus": (
+        _table("architecture", Architecture, "architectures"),
+        _table("gpu", Gpu, "gpus"),
+        _table("layout", Layout, "layouts"),
+    ),
     "compilers": (_table("nvcc", Nvcc, "nvccs"),),
     "cudnn": (_table("cudnn", Cudnn, "cudnns"),),
     "pytorch": (_table("build", FrameworkBuild, "builds", framework="pytorch"),),

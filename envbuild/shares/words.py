@@ -1,0 +1,43 @@
+"""Sizes and shares of cards, read from recipes and written for people."""
+
+import re
+from typing import Final
+
+_UNITS: Final = {"": 0, "B": 0, "K": 1, "M": 2, "G": 3, "T": 4}
+_KIB: Final = 1024
+_MIB: Final = _KIB**2
+
+
+def size_bytes(text: str) -> int:
+    """Return the bytes of a checked size or rate: `40G` is 40 times 2**30, as systemd has it."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)B?", text)
+    if found is None:
+        message = f"{text!r} is no size"
+        raise ValueError(message)
+    scale: int = _KIB ** _UNITS[found[2]]
+    return round(float(found[1]) * scale)
+
+
+def size_mib(text: str) -> int:
+    """Return the MiB of a checked size, rounded up."""
+    return -(-size_bytes(text) // _MIB)
+
+
+def of_hundred(text: str) -> float:
+    """Return the number of a checked share: 30 of `30%`."""
+    return float(text.removesuffix("%"))
+
+
+def gib(mib: int) -> str:
+    """Write an amount of memory as recipes have it."""
+    return f"{mib // _KIB}G" if mib % _KIB == 0 else f"{mib / _KIB:.1f}G"
+
+
+def rate(bytes_per_second: int) -> str:
+    """Write a rate as recipes have it, with `/s`."""
+    return f"{gib(bytes_per_second // _MIB)}/s"
+
+
+def percent(share: float) -> str:
+    """Write a share: `43%`, and `42.9%` where it is not whole."""
+    return f"{share:.0f}%" if share == round(share) else f"{share:.1f}%"
