@@ -9,7 +9,7 @@ from envbuild.compat.model import Facts
 from envbuild.native.judge import listed
 from envbuild.packages import CondaPackage
 from envbuild.recipe.build import PackageBuild
-from envbuild.wheel import evidence, instead, links, toolchain
+from envbuild.wheel import compilers, evidence, instead, links
 from envbuild.wheel.evidence import Answered
 from envbuild.wheel.model import (
     Abi,
@@ -255,7 +255,7 @@ def _rebuild(
         half=first.half,
         why=reasons,
         source=_source(unit, first, own, question),
-        toolchain=toolchain.needed(question, work.readings, work.tables, cuda=has_code),
+        toolchain=compilers.needed(question, work.readings, work.tables, cuda=has_code),
         cuda_archs=question.archs if has_code else (),
         abi=build.cxx_abi or _abi_of(parts),
         flags=(*build.flags, *own.flags),
