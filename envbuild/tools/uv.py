@@ -224,6 +224,27 @@ def install(
     _install(packages, words, engine, sources)
 
 
+def make_environment(folder: Path, engine: Engine, *, beside_base: bool) -> None:
+    """Make an empty virtual environment of the engine's Python; it works at any path.
+
+    Args:
+        folder: Where; what is there is removed.
+        engine: How uv is run.
+        beside_base: Whether what is installed in the base of that Python can be imported.
+
+    Raises:
+        ToolFailed: uv failed.
+        ToolMissing: uv is not installed.
+    """
+    argv = [f"{binary()}", "venv", "--no-config", "--no-project", "--relocatable", "--clear"]
+    argv += ["--system-site-packages"] if beside_base else []
+    argv += ["--no-python-downloads", "--cache-dir", f"{engine.cache.absolute()}"]
+    argv += ["--python", f"{engine.python}", "--color", "never", f"{folder}"]
+    done = engine(argv, Path("/"))
+    if done.status:
+        raise failure(done, [Source(name=None, url=None)])
+
+
 def prefetch(
     packages: Sequence[PipPackage],
     engine: Engine,

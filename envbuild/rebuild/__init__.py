@@ -1,0 +1,1 @@
+"""Building wheels anew: sources, compilers, the build, its proof, and the wheelhouse."""

@@ -1,0 +1,66 @@
+"""What a build may take of this machine: disk, and how many compilers at a time."""
+
+import os
+import shutil
+from pathlib import Path
+
+from envbuild.errors import StoreError, UsageProblem
+from envbuild.rebuild import jobs
+from envbuild.rebuild.sources import Fetched
+from envbuild.wheel.model import Rebuild
+
+_MEMORY_PER_JOB = jobs.GIB
+_MEMORY_PER_CUDA_JOB = 4 * jobs.GIB
+_LEAST_DISK = 256 << 20
+_DISK_PER_SOURCE = 20
+
+
+def check_disk(rebuild: Rebuild, fetched: Fetched, folder: Path) -> None:
+    """Refuse to begin what the disk has no room for.
+
+    Raises:
+        StoreError: There is too little.
+    """
+    needed = rebuild.cost.disk_bytes
+    if needed is None:
+        size = disk_bytes(fetched.path)
+        needed = max(_LEAST_DISK, size * _DISK_PER_SOURCE)
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        message = (
+            f"{folder}: a build of {rebuild.name} takes about {needed >> 20} MiB, and "
+            f"{free >> 20} MiB are free"
+        )
+        raise StoreError(message, hint="free some: envbuild wheel gc, or use another --store")
+
+
+def disk_bytes(path: Path) -> int:
+    """Return what a file or a folder takes on its disk."""
+    if path.is_file():
+        return path.stat().st_size
+    return sum(one.lstat().st_blocks * 512 for one in path.rglob("*"))
+
+
+def choose(rebuild: Rebuild, max_jobs: int | None) -> tuple[int, str]:
+    """Return how many compilers run at a time, and who says so.
+
+    Args:
+        rebuild: What is built.
+        max_jobs: The user's MAX_JOBS, which counts before all else, or None.
+
+    Raises:
+        UsageProblem: MAX_JOBS is none.
+    """
+    if max_jobs is not None:
+        if max_jobs < 1:
+            message = f"MAX_JOBS is {max_jobs}, not a number from 1 on"
+            raise UsageProblem(message)
+        return max_jobs, "MAX_JOBS"
+    per_job = rebuild.memory_per_job_bytes
+    if per_job is None:
+        per_job = _MEMORY_PER_CUDA_JOB if rebuild.toolchain.cuda else _MEMORY_PER_JOB
+    room = jobs.room(len(os.sched_getaffinity(0)))
+    count = jobs.most(room, memory_per_job=per_job, wanted=rebuild.jobs)
+    if count == rebuild.jobs:
+        return count, "recipe"
+    return count, "cores" if count == room.cores else room.limited_by
