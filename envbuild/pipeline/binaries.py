@@ -78,7 +78,7 @@ def readings(
         EnvbuildError: Something has to be fetched and cannot be.
     """
     packages: list[Package] = [*half.conda, *half.pip]
-    plain = [_plain(package, tables, half.platform) for package in packages]
+    plain = [recorded(package, tables, half.platform) for package in packages]
     wanted = [one for one in plain if _matters(one, units, plain)]
     known: dict[Package, tuple[NativeFacts, Read]] = {}
     if where.generation is not None:
@@ -101,7 +101,14 @@ def readings(
     )
 
 
-def _plain(package: Package, tables: Facts, platform: Platform) -> Reading:
+def recorded(package: Package, tables: Facts, platform: Platform) -> Reading:
+    """Return a package with what the tables say of its build, its files unread.
+
+    Args:
+        package: The package.
+        tables: The tables of facts.
+        platform: conda subdir.
+    """
     own = distribution(package) if isinstance(package, CondaPackage) else package.name
     found = Reading(package=package, distribution=own)
     if found.unit != "torch":

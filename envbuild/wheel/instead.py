@@ -13,7 +13,7 @@ from envbuild.wheel.model import Instead, Rebuild
 from envbuild.wheel.readings import Question, Reading
 
 
-def builds(rebuild: Rebuild, question: Question, tables: Facts) -> Iterator[Instead]:
+def builds(rebuild: Rebuild, question: Question, tables: Facts, *, cuda: bool) -> Iterator[Instead]:
     """Yield builds of PyTorch that meet what is asked: of its version, then of the next that does.
 
     Only what the tables say of compiler, string ABI and GPU code counts: a build of which they do
@@ -23,13 +23,14 @@ def builds(rebuild: Rebuild, question: Question, tables: Facts) -> Iterator[Inst
         rebuild: How torch would be rebuilt.
         question: What is asked.
         tables: The known builds.
+        cuda: Whether the locked build has GPU code.
     """
     found = [
         row
         for row in tables.builds
         if row.framework == "pytorch"
         and row.platform == question.platform
-        and bool(row.cuda or row.cuda_major) == bool(rebuild.toolchain.cuda)
+        and bool(row.cuda or row.cuda_major) == cuda
         and _has_python(row, question)
         and _meets(row, question)
     ]

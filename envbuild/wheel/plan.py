@@ -16,6 +16,7 @@ from envbuild.wheel.model import (
     Archive,
     Cost,
     GitCommit,
+    Instead,
     Plan,
     Reason,
     Rebuild,
@@ -69,13 +70,15 @@ def plan(question: Question, readings: Sequence[Reading], tables: Facts) -> Plan
         rebuilds=tuple(_ordered(work)),
         spared=tuple(work.spared),
         unknown=tuple(work.unknown),
-        instead=tuple(
-            other
-            for rebuild in work.rebuilds.values()
-            if rebuild.name in FRAMEWORKS
-            for other in instead.builds(rebuild, question, tables)
-        ),
+        instead=tuple(_instead(work)),
     )
+
+
+def _instead(work: _Work) -> Iterator[Instead]:
+    for name in FRAMEWORKS:
+        if (rebuild := work.rebuilds.get(name)) is not None:
+            cuda = any(map(_has_gpu_code, work.of(name)))
+            yield from instead.builds(rebuild, work.question, work.tables, cuda=cuda)
 
 
 def _asked(question: Question) -> Iterator[str]:
