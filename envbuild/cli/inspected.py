@@ -126,6 +126,7 @@ def _file(file: ElfFacts) -> dict[str, object]:
             for symbol, (family, version) in file.unversioned
         ],
         "gpu_code": codes_text(file.codes).split(),
+        "gpu_code_without_kernels": codes_text(file.idle_codes).split(),
         "ptx_isa": version_text(file.ptx_isa),
         "compression": sorted(file.compressions),
         "zstd_code": file.zstd_code,

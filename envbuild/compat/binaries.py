@@ -120,8 +120,8 @@ def _named(file: ElfFacts, family: Family) -> Version | None:
 def _card(
     facts: NativeFacts, gpu: str, capability: Capability, host: Host, tables: Facts
 ) -> Iterator[Finding]:
-    with_code = _different([file for file in facts.files if file.codes])
-    answers = [(file, verdict(file.codes, capability)) for file in with_code]
+    with_code = _different([file for file in facts.files if file.kernels])
+    answers = [(file, verdict(file.kernels, capability)) for file in with_code]
     spelled = ".".join(map(str, capability))
     card = gpu if gpu == spelled else f"{gpu} ({spelled})"
     without = [file for file, answer in answers if answer == "none"]

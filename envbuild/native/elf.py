@@ -12,7 +12,7 @@ from envbuild.native.known_symbols import known_symbols
 from envbuild.native.model import ElfFacts, ElfKind, Family, Libc, Version, floor_of
 from envbuild.native.tables import MAGIC, BrokenElf, Tables, text_at
 
-__all__ = ["MAGIC", "read"]
+__all__ = ["MAGIC", "gpu_codes", "read"]
 
 _MACHINES = {62: "x86_64", 183: "aarch64", 190: "cuda"}
 _FATBIN_SECTIONS = (".nv_fatbin", "__nv_relfatbin")
@@ -47,6 +47,19 @@ def read(stream: BinaryIO, *, path: str) -> ElfFacts:
     except (BrokenElf, fatbin.BrokenFatbin, struct.error) as error:
         return replace(facts, problem=f"{error}" or "not a whole ELF file")
     return facts
+
+
+def gpu_codes(stream: BinaryIO) -> frozenset[GpuCode]:
+    """Return the targets of a file's kernels, as far as they can be read, and nothing else of it.
+
+    Args:
+        stream: The file, seekable; what is no ELF file has none.
+    """
+    nothing = ElfFacts(path="", kind="object", machine="unknown")
+    try:
+        return _gpu_code(Tables(stream), nothing).kernels
+    except (BrokenElf, fatbin.BrokenFatbin, struct.error):
+        return frozenset()
 
 
 def _kind(elf: Tables) -> ElfKind:
@@ -175,7 +188,8 @@ def _libc(elf: Tables, needed: tuple[str, ...], glibc: Version | None) -> Libc |
 
 
 def _gpu_code(elf: Tables, facts: ElfFacts) -> ElfFacts:
-    codes: set[GpuCode] = set()
+    idle: set[GpuCode] = set()
+    kernels: set[GpuCode] = set()
     compressions: set[str] = set()
     ptx_isa: tuple[int, int] | None = None
     for name in _FATBIN_SECTIONS:
@@ -184,16 +198,17 @@ def _gpu_code(elf: Tables, facts: ElfFacts) -> ElfFacts:
             continue
         try:
             for entry in fatbin.entries(elf.stream, offset=section.offset, size=section.size):
-                codes.add(entry.code)
+                (idle if entry.is_empty else kernels).add(entry.code)
                 compressions.add(entry.compression)
                 if entry.code.kind == "ptx":
                     ptx_isa = max(entry.isa, ptx_isa or entry.isa)
         except fatbin.BrokenFatbin as error:
             facts = replace(facts, problem=f"{name}: {error}")
-    built_in = bool(codes) and facts.cudart is None and elf.kind != tables.ET_REL
+    built_in = bool(idle or kernels) and facts.cudart is None and elf.kind != tables.ET_REL
     return replace(
         facts,
-        codes=frozenset(codes),
+        codes=frozenset(idle | kernels),
+        idle_codes=frozenset(idle - kernels),
         compressions=frozenset(compressions),
         ptx_isa=ptx_isa,
         cudart="static" if built_in else facts.cudart,

@@ -24,6 +24,9 @@ _ALIGNMENT = 8
 _MOST_OFFSET = 1 << 48
 _PADDING_BYTES = 1 << 20
 _NUMBERS = range(10, 1000)
+_CUBIN = 2
+_EMPTY_BYTES = 4096
+_TEXT = b".text."  # of the names of a cubin's sections
 _KINDS: dict[int, Kind] = {1: "ptx", 2: "sass"}
 _LZ4, _ZSTD, _ARCH_SPECIFIC, _FAMILY = 0x2000, 0x8000, 0x100000, 0x200000
 
@@ -44,6 +47,8 @@ class Entry:
         compression: How it is stored; zstd needs a driver of CUDA 12.4 or newer.
         stored_bytes: Its size in the file.
         unpacked_bytes: Its size before compression.
+        is_empty: Whether it is machine code without any kernel or function, as nvcc leaves it in
+            libraries that launch nothing (its default target: libcufftw of CUDA 12 has `sm_52`).
     """
 
     code: GpuCode
@@ -51,6 +56,7 @@ class Entry:
     compression: Compression
     stored_bytes: int
     unpacked_bytes: int
+    is_empty: bool = False
 
 
 def entries(stream: BinaryIO, *, offset: int, size: int) -> Iterator[Entry]:
@@ -108,6 +114,10 @@ def _container(stream: BinaryIO, at: int, end: int) -> Iterator[Entry]:
                 compression=compression,
                 stored_bytes=stored or payload,
                 unpacked_bytes=payload if compression == "none" else unpacked,
+                is_empty=kind == _CUBIN
+                and compression == "none"
+                and payload <= _EMPTY_BYTES
+                and _TEXT not in _read(stream, at + header_size, payload),
             )
         at += header_size + payload
 

@@ -74,6 +74,7 @@ class ElfFacts:
             no library of the tree that it needs exports.
         exports: Symbols of those that it exports itself.
         codes: Targets of its GPU code.
+        idle_codes: Those of them that have no kernel in this file, so that no card needs them.
         compressions: How that is stored (`none`, `lz4`, `zstd`).
         ptx_isa: The newest PTX instruction set of its PTX (major, minor), or None without PTX.
         cudart: Whether the CUDA runtime is part of it or needed of a library; None for neither.
@@ -104,6 +105,7 @@ class ElfFacts:
     unversioned: tuple[tuple[str, Floor], ...] = ()
     exports: frozenset[str] = field(default=frozenset(), repr=False)
     codes: frozenset[GpuCode] = frozenset()
+    idle_codes: frozenset[GpuCode] = frozenset()
     compressions: frozenset[str] = frozenset()
     ptx_isa: tuple[int, int] | None = None
     cudart: Literal["static", "shared"] | None = None
@@ -118,6 +120,11 @@ class ElfFacts:
     def zstd_code(self) -> bool:
         """Whether some of its GPU code is compressed with zstd."""
         return "zstd" in self.compressions
+
+    @property
+    def kernels(self) -> frozenset[GpuCode]:
+        """Targets of the GPU code that a card may have to run."""
+        return self.codes - self.idle_codes
 
     def floor(self, family: Family) -> Version | None:
         """Return the oldest version of a family that it runs with, symbols without one counted."""

@@ -20,6 +20,7 @@ from envbuild.store import (
     bytecode,
     check,
     disk,
+    gpu_code,
     halves,
     installed,
     integrate,
@@ -41,6 +42,7 @@ from envbuild.store.ledger import Ledger
 from envbuild.store.manifest import InstalledPackage, Interpreter, Manifest
 from envbuild.store.order import Order, let_through
 from envbuild.store.order import dumps as dumps_order
+from envbuild.target import NONE
 from envbuild.tools import uv
 from envbuild.tools.files import make_folder, remove_tree, write_atomic
 from envbuild.tools.hashing import hash_files
@@ -131,8 +133,9 @@ def build(work: Build) -> Manifest:
 
 
 def _build(work: Build) -> Manifest:
-    conda, checked, notes = _linked(work)
-    findings = _accepted(work, (*work.order.findings, *notes, *checked.findings))
+    conda, checked, notes, codes = _linked(work)
+    lacking = gpu_code.lacking(codes, work.order.needs)
+    findings = _accepted(work, (*work.order.findings, *notes, *checked.findings, *lacking))
     environment, said = activation.compute(
         work.prefix,
         name=work.order.name,
@@ -141,7 +144,7 @@ def _build(work: Build) -> Manifest:
         keep=work.keep,
     )
     findings = (*findings, *_accepted(work, said))
-    rows = [*checked.rows, *_write_own(work, environment)]
+    rows = [*checked.rows, *_write_own(work, environment, codes)]
     _smoke_test(work, environment)
     if work.compiled:
         rows = _compile(work, environment, rows)
@@ -151,7 +154,7 @@ def _build(work: Build) -> Manifest:
     return _write_manifest(work, conda, checked.owners, rows, findings)
 
 
-def _linked(work: Build) -> tuple[tuple[CondaPackage, ...], Checked, Findings]:
+def _linked(work: Build) -> tuple[tuple[CondaPackage, ...], Checked, Findings, gpu_code.Codes]:
     """Fetch, link and check both halves; where a cache was changed, evict and begin anew."""
     cache = work.store.uv_cache
     for attempt in range(1, _ATTEMPTS + 1):
@@ -166,9 +169,9 @@ def _linked(work: Build) -> tuple[tuple[CondaPackage, ...], Checked, Findings]:
             ran = _run_link_scripts(work, conda)
             halves.refuse_twice(work)
             halves.install_pip(work)
-        checked, notes = _looked_at(work, arrivals.contents, ran)
+        checked, notes, codes = _looked_at(work, arrivals.contents, ran)
         if not checked.spoiled or attempt == _ATTEMPTS:
-            return conda, checked, notes
+            return conda, checked, notes, codes
         work.progress.step("files in the cache were changed: fetching their packages anew")
         halves.evict(work, conda, checked.spoiled)
         remove_tree(work.prefix)
@@ -182,8 +185,8 @@ def _run_link_scripts(work: Build, conda: Sequence[CondaPackage]) -> link_script
 
 def _looked_at(
     work: Build, contents: Mapping[Known, str], ran: link_scripts.Ran
-) -> tuple[Checked, Findings]:
-    """Check what was linked, and give everything its final mode."""
+) -> tuple[Checked, Findings, gpu_code.Codes]:
+    """Check what was linked, read its GPU code, and give everything its final mode."""
     integrate.write_conda_files(work.generation, now=work.now)
     seen = installed.walk(work.prefix)
     checked, owners = _check(work, seen, contents, ran.rewritten)
@@ -193,7 +196,10 @@ def _looked_at(
         checked, owners = _check(work, seen, contents, ran.rewritten)
     modes.set_modes(work.prefix, seen)
     notes = (*ran.findings, *scripts.check_interpreters(work.prefix, seen, owners))
-    return checked, (*notes, *links.dangling(work.prefix, checked))
+    notes = (*notes, *links.dangling(work.prefix, checked))
+    if errors_of(checked.findings) or work.order.needs.capabilities.value in {None, NONE}:
+        return checked, notes, {}
+    return checked, notes, gpu_code.read(work.prefix, seen, owners, work.ledger)
 
 
 def _check(
@@ -241,10 +247,10 @@ def _line(finding: Finding) -> str:
     return f"{finding.severity}: {finding.where}: {finding.what} [{finding.code}]"
 
 
-def _write_own(work: Build, environment: Environment) -> list[Row]:
+def _write_own(work: Build, environment: Environment, codes: gpu_code.Codes) -> list[Row]:
     """Write our own files, but the manifest; return the rows of those that never change."""
     made = work.generation
-    _write_plain(made.needs, needs.dumps(work.order.needs))
+    _write_plain(made.needs, needs.dumps(gpu_code.completed(work.order.needs, codes)))
     rows: list[Row] = []
     for path, text in (
         (made.environment, environments.dumps(environment)),

@@ -30,6 +30,7 @@ CREATE TABLE IF NOT EXISTS wheels (half TEXT PRIMARY KEY) STRICT;
 PRAGMA user_version = 1;
 """
 _VERSION = 1
+_CODES = "CREATE TABLE IF NOT EXISTS codes (package TEXT PRIMARY KEY, files TEXT NOT NULL) STRICT"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -89,6 +90,29 @@ class Ledger:
             for package, tree in trees.items()
         ]
         self._do(lambda to: to.executemany("INSERT OR REPLACE INTO trees VALUES (?, ?)", rows))
+
+    def codes(self, packages: Sequence[str]) -> dict[str, dict[str, str]]:
+        """Return the GPU code (`sm_80 sm_90`) of packages' files by path, where it was read.
+
+        Raises:
+            StoreError: The ledger cannot be read.
+        """
+        if not self._path.exists():
+            return {}
+        marks = ",".join("?" * len(packages))
+        query = f"SELECT package, files FROM codes WHERE package IN ({marks})"  # noqa: S608
+        found = self._do(lambda to: _with_codes(to).execute(query, tuple(packages)).fetchall())
+        return {package: json.loads(files) for package, files in found}
+
+    def note_codes(self, codes: Mapping[str, Mapping[str, str]]) -> None:
+        """Keep the GPU code of packages' files.
+
+        Raises:
+            StoreError: The ledger cannot be written.
+        """
+        rows = [(package, json.dumps(files)) for package, files in codes.items()]
+        query = "INSERT OR REPLACE INTO codes VALUES (?, ?)"
+        self._do(lambda to: _with_codes(to).executemany(query, rows))
 
     def forget(self, packages: Sequence[str]) -> None:
         """Drop what is known of these packages: their cache entries are gone.
@@ -190,6 +214,12 @@ class Ledger:
             message = f"{self._path}: {error}"
             hint = "if it is damaged, remove it: files are then hashed once more"
             raise StoreError(message, hint=hint) from error
+
+
+def _with_codes(to: sqlite3.Connection) -> sqlite3.Connection:
+    """Return a connection to a ledger that may be older than this table, which it then gets."""
+    to.execute(_CODES)
+    return to
 
 
 def _columns(tree: Tree) -> dict[str, object]:

@@ -29,7 +29,7 @@ class Symbol:
     weak: bool = False
 
 
-def entry(number: int, flags: int, *, kind: int = 2, payload: bytes = bytes(24)) -> bytes:
+def entry(number: int, flags: int, *, kind: int = 2, payload: bytes = b".text.k\0") -> bytes:
     """Return one entry of a fat binary, with a header of 64 bytes as nvcc 13.0 writes it."""
     head = struct.pack("<HHIQIIHHI", kind, 0x101, 64, len(payload), len(payload), 0, 0, 9, number)
     return head.ljust(40, b"\0") + struct.pack("<QQQ", flags, 0, 640) + payload
@@ -264,3 +264,16 @@ def conda(files: Mapping[str, bytes]) -> bytes:
 def older_conda(files: Mapping[str, bytes]) -> bytes:
     """Return a conda package of the older kind."""
     return bz2.compress(tar(files))
+
+
+def code_library(*targets: str, payload: bytes = b".text.k\0") -> bytes:
+    """Return a library with GPU code for targets (`sm_90a`, `compute_80`)."""
+    flags = {"": 0x11, "a": 0x100011, "f": 0x200011}
+    entries: list[bytes] = []
+    for target in targets:
+        name, _, number = target.partition("_")
+        plain = number.rstrip("af")
+        kind = 1 if name == "compute" else 2
+        suffix = flags[number.removeprefix(plain)]
+        entries.append(entry(int(plain), suffix, kind=kind, payload=payload))
+    return elf(sections={".nv_fatbin": container(*entries), ".data": bytes(4096)})

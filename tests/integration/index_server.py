@@ -60,14 +60,16 @@ def wheel(
     requires_python: str | None = None,
     uploaded: datetime = LONG_AGO,
     yanked: str | None = None,
-    files: Mapping[str, str] | None = None,
+    files: Mapping[str, str | bytes] | None = None,
 ) -> BuiltWheel:
     """Make a wheel, the same bytes each time."""
     stem = f"{name.replace('-', '_')}-{version}"
     lines = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}"]
     lines += [f"Requires-Dist: {one}" for one in requires]
     lines += [f"Requires-Python: {requires_python}"] if requires_python else []
-    members = dict(files or {f"{name.replace('-', '_')}.py": f"VERSION = {version!r}\n"})
+    members: dict[str, str | bytes] = dict(
+        files or {f"{name.replace('-', '_')}.py": f"VERSION = {version!r}\n"}
+    )
     metadata = "\n".join(lines) + "\n"
     members[f"{stem}.dist-info/METADATA"] = metadata
     tags = "".join(f"Tag: {one}\n" for one in tag.split())
@@ -88,8 +90,8 @@ def wheel(
     )
 
 
-def _digest(text: str) -> str:
-    digest = hashlib.sha256(text.encode()).digest()
+def _digest(text: str | bytes) -> str:
+    digest = hashlib.sha256(text if isinstance(text, bytes) else text.encode()).digest()
     return f"sha256={base64.urlsafe_b64encode(digest).rstrip(b'=').decode()}"
 
 

@@ -265,4 +265,4 @@ def _numbers(values: list[str] | None) -> tuple[int, ...] | None:
 
 
 def _verdicts(facts: "NativeFacts", gpu: Capability) -> dict[str, str]:
-    return {file.path: verdict(file.codes, gpu) for file in facts.files if file.codes}
+    return {file.path: verdict(file.kernels, gpu) for file in facts.files if file.kernels}
