@@ -8,10 +8,12 @@ import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 
 import click
 
 from envbuild.cli.context import Here
+from envbuild.errors import InputError
 from envbuild.findings import Finding, Severity
 
 _LOGIN = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)[^/\s\"'<>]*@")
@@ -68,6 +70,21 @@ def called_as(program: str, search: str) -> str:
 def print_json(data: Mapping[str, object]) -> None:
     """Print one JSON object on stdout, its format's version first."""
     click.echo(json.dumps({"version": 1, **data}, indent=2, ensure_ascii=False))
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write a result into a file, whole or not at all.
+
+    Raises:
+        InputError: It cannot be written.
+    """
+    from envbuild.tools.files import write_atomic
+
+    try:
+        write_atomic(path, text)
+    except OSError as error:
+        message = f"{path} cannot be written: {error.strerror}"
+        raise InputError(message, source=str(path), hint="name another FILE") from error
 
 
 def finding_json(finding: Finding) -> dict[str, str | None]:

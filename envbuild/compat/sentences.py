@@ -106,6 +106,20 @@ def _named(row: FrameworkBuild) -> str:
     return f"torch {row.version} {origin}{platform}"
 
 
+def place(row: FrameworkBuild) -> str:
+    """Return a build with what it is made of and where it can be had."""
+    made = [f"CUDA {row.cuda or f'{row.cuda_major}.x'}"]
+    made += [f"cuDNN {row.cudnn}"] if row.cudnn else []
+    if row.build_string is not None:
+        package = "jaxlib" if row.framework == "jax" else row.framework
+        made = [f"{package} {row.version} {row.build_string}", *made]
+        return ", ".join([*made, f"conda channel {row.origin}"])
+    if row.framework == "jax":
+        return ", ".join([f"jax[{row.origin}] {row.version}", *made, "PyPI"])
+    origin = "PyPI" if row.origin == "pypi" else f"PyTorch's wheel index, {row.origin}"
+    return ", ".join([f"torch {row.version}", *made, origin])
+
+
 def _made(row: FrameworkBuild) -> str:
     if row.cuda is None and row.cuda_major is None:
         return "is for the processor alone"

@@ -84,14 +84,19 @@ class Judged:
     Attributes:
         build: The build.
         answer: How its code runs on the cards: as it is, compiled by the driver first, or unknown.
-        driver: The oldest driver that does, or None where unknown.
+        floor: The oldest driver that does, or None where unknown.
         reasons: Why it does not do; empty where it works.
     """
 
     build: FrameworkBuild
     answer: Answer
-    driver: str | None
+    floor: Floor | None
     reasons: tuple[Reason, ...]
+
+    @property
+    def driver(self) -> str | None:
+        """The oldest driver that does, or None where unknown."""
+        return None if self.floor is None else self.floor.version
 
 
 def works(facts: Facts, wanted: Wanted) -> list[Judged]:
@@ -170,16 +175,14 @@ def judge(facts: Facts, build: FrameworkBuild, wanted: Wanted) -> Judged:
         floors += _card_floor(facts, text)
         reasons += _too_new(facts, text, wanted)
     floors += _build_floor(facts, build, compiled=answer == "jit")
-    floor = max(floors, default=None)
-    if floor is not None and wanted.driver is not None and driver_numbers(wanted.driver) < floor[0]:
-        what = f"it needs driver {_spelled(floor[0])} or newer: {floor[1]}"
-        reasons.append(Reason(part="driver", what=what, sources=floor[2]))
-    return Judged(
-        build=build,
-        answer=answer,
-        driver=None if floor is None else _spelled(floor[0]),
-        reasons=tuple(reasons),
-    )
+    floor = None
+    if floors:
+        version, why, sources = max(floors)
+        floor = Floor(version=_spelled(version), why=why, sources=sources)
+        if wanted.driver is not None and driver_numbers(wanted.driver) < version:
+            what = f"it needs driver {floor.version} or newer: {why}"
+            reasons.append(Reason(part="driver", what=what, sources=sources))
+    return Judged(build=build, answer=answer, floor=floor, reasons=tuple(reasons))
 
 
 def _versions(build: FrameworkBuild, wanted: Wanted) -> Iterator[Reason]:

@@ -1,58 +1,21 @@
 """`envbuild triangle`: which builds go with a card, a driver, CUDA, cuDNN and a Python, and why."""
 
-import re
-import shlex
-from collections.abc import Callable, Sequence
-from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from envbuild.cli import options, output
+from envbuild.cli import options, output, sets
 from envbuild.cli.context import Here
 from envbuild.errors import UsageProblem
-from envbuild.target import PLATFORMS, Platform
 
 if TYPE_CHECKING:
-    from envbuild.compat.model import Facts, FrameworkBuild
-    from envbuild.compat.triangle import Judged, Wanted
+    from envbuild.compat.triangle import Judged
 
-Framework = Literal["pytorch", "jax"]
-
-_FRAMEWORK = re.compile(r"(?P<name>[a-z]+)\s*(?P<rest>.*)", re.IGNORECASE)
-_VERSION = re.compile(r"\d+(?:\.\d+)*")
-_ALIASES = {"torch": "pytorch"}
 _SHOWN = 3
-_PLATFORM: Platform = "linux-64"
-
-
-def _set_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    for decorate in (
-        options.json_option,
-        click.option(
-            "--platform",
-            type=click.Choice(PLATFORMS),
-            default=_PLATFORM,
-            show_default=True,
-            help="The hosts' platform.",
-        ),
-        click.option("--python", metavar="V", help="Python, such as 3.11."),
-        click.option(
-            "--framework", metavar="SPEC", help="pytorch or jax, with versions: 'pytorch>=2.3'."
-        ),
-        click.option("--cudnn", metavar="V", help="cuDNN, such as 9 or 9.1."),
-        click.option("--cuda", metavar="V", help="CUDA, such as 12 or 12.4."),
-        click.option("--driver", metavar="V", help="The hosts' driver, or its branch (550)."),
-        click.option(
-            "--gpu",
-            "gpus",
-            metavar="GPU",
-            multiple=True,
-            help="A card (h100) or a compute capability (9.0); several have to work all.",
-        ),
-    ):
-        function = decorate(function)
-    return function
+_STDOUT = "-"
+_ALL = sets.gpu_option("several have to work all.")
 
 
 @options.group(
@@ -60,6 +23,7 @@ def _set_options(function: Callable[..., Any]) -> Callable[..., Any]:
     examples="""
     envbuild triangle list --gpu h100 --framework 'pytorch>=2.3'
     envbuild triangle why --gpu b200 --framework pytorch==2.4.0
+    envbuild triangle plot --output triangle.html
     """,
 )
 def command() -> None:
@@ -73,14 +37,16 @@ def command() -> None:
     envbuild triangle list --gpu b200 --driver 570.133.20 --framework pytorch --json
     """,
 )
-@_set_options
+@_ALL
+@sets.set_options
+@options.json_option
 @click.pass_obj
 def listed(here: Here, /, as_json: bool, **told: Any) -> None:  # noqa: ANN401, FBT001
     """List the builds that work, best first; exit code 1 where there is none."""
     from envbuild.compat.triangle import works
 
-    facts = here.facts
-    found = works(facts, _wanted(facts, **told))
+    facts = here.facts_of(*sets.TABLES)
+    found = works(facts, sets.wanted(facts, **told))
     if as_json:
         output.print_json({"sets": [_json(each) for each in found]})
     elif found:
@@ -88,7 +54,7 @@ def listed(here: Here, /, as_json: bool, **told: Any) -> None:  # noqa: ANN401, 
         output.result(output.table(headings, map(_row, found)))
     else:
         output.say(here, "no build works with all of this")
-        output.next_step(here, f"envbuild triangle why {_typed(**told)}")
+        output.next_step(here, f"envbuild triangle why {sets.typed(**told)}")
     if not found:
         click.get_current_context().exit(1)
 
@@ -100,14 +66,17 @@ def listed(here: Here, /, as_json: bool, **told: Any) -> None:  # noqa: ANN401, 
     envbuild triangle why --gpu h100 --driver 550 --framework 'pytorch>=2.11'
     """,
 )
-@_set_options
+@_ALL
+@sets.set_options
+@options.json_option
 @click.pass_obj
 def why(here: Here, /, as_json: bool, **told: Any) -> None:  # noqa: ANN401, FBT001
     """Say whether a full or partial set works, or every reason against it; exit code 0 or 1."""
     from envbuild.compat import triangle
+    from envbuild.compat.sentences import place
 
-    facts = here.facts
-    wanted = _wanted(facts, **told)
+    facts = here.facts_of(*sets.TABLES)
+    wanted = sets.wanted(facts, **told)
     found = triangle.works(facts, wanted)
     meant = [each for each in triangle.judged(facts, wanted) if _is_asked(each)]
     near = [] if found else triangle.nearest(facts, wanted)
@@ -122,20 +91,74 @@ def why(here: Here, /, as_json: bool, **told: Any) -> None:  # noqa: ANN401, FBT
         }
         output.print_json(data)
     elif found:
-        output.result("\n".join(["works:", *(f"  {_place(each.build)}" for each in found)]))
+        output.result("\n".join(["works:", *(f"  {place(each.build)}" for each in found)]))
     else:
         output.result("\n".join(_against(meant, near, first)))
     if not found:
         click.get_current_context().exit(1)
 
 
-def _typed(*, gpus: Sequence[str], platform: Platform, **options: str | None) -> str:
-    """Return the options of a set as they are typed."""
-    words = [word for gpu in gpus for word in ("--gpu", gpu)]
-    for name, value in options.items():
-        words += [f"--{name}", value] if value is not None else []
-    words += ["--platform", platform] if platform != _PLATFORM else []
-    return shlex.join(words)
+@command.command(
+    "plot",
+    examples="""
+    envbuild triangle plot --output triangle.html
+    envbuild triangle plot --gpu h100 --gpu b200 --framework 'pytorch>=2.4' --output pytorch.svg
+    envbuild triangle plot --driver 550 --html > old-driver.html
+    """,
+)
+@sets.gpu_option("one column each. Without it: all that cards have.")
+@sets.set_options
+@click.option("--html", "as_html", is_flag=True, help="A page of HTML instead of SVG.")
+@click.option(
+    "-o",
+    "--output",
+    "file",
+    metavar="FILE",
+    type=click.Path(dir_okay=False),
+    help="Write FILE.svg or FILE.html; without it, or with -, it is printed.",
+)
+@click.pass_obj
+def plot(here: Here, /, *, as_html: bool, file: str | None, **told: Any) -> None:  # noqa: ANN401
+    """Draw releases and their CUDA against cards, as SVG or HTML for a wiki; exit code 0 or 1.
+
+    A cell is what `triangle list` says: the oldest driver, or what does not do; pointing at it
+    shows every reason with its source. Releases and CUDA that are not meant have no row.
+    """
+    from envbuild.compat import grid, plot
+
+    as_html = _is_html(file, as_html=as_html)
+    facts = here.facts_of(*sets.TABLES)
+    wanted = sets.wanted(facts, **told)
+    columns = [sets.column(facts, gpu) for gpu in dict.fromkeys(told["gpus"])]
+    drawn = grid.grid(facts, wanted, columns or grid.all_columns(facts))
+    if not drawn.lines:
+        output.say(here, "there is no build of this to draw")
+        click.get_current_context().exit(1)
+    again = " ".join(filter(None, ("envbuild triangle plot", sets.typed(**told))))
+    text = (plot.html if as_html else plot.svg)(drawn, command=again)
+    if file is None or file == _STDOUT:
+        output.result(text.rstrip())
+        return
+    output.write_file(Path(file), text)
+    output.say(here, f"wrote {file}: {len(drawn.lines)} rows, {len(drawn.columns)} columns")
+
+
+def _is_html(file: str | None, *, as_html: bool) -> bool:
+    """Say whether HTML is wanted, by the option or the file's name.
+
+    Raises:
+        UsageProblem: The name says neither, or something else than the option.
+    """
+    if file is None or file == _STDOUT:
+        return as_html
+    suffix = Path(file).suffix.lower()
+    if suffix in {".html", ".htm"} or (suffix == ".svg" and not as_html):
+        return suffix != ".svg"
+    what = f"{file} ends in {suffix}" if suffix else f"{file} has no suffix"
+    message = f"--output: {what}, which is neither .svg nor .html"
+    if suffix == ".svg":
+        message = f"--html: {file} ends in .svg"
+    raise UsageProblem(message, hint="name a file such as triangle.html")
 
 
 def _is_asked(each: "Judged") -> bool:
@@ -146,6 +169,8 @@ def _is_asked(each: "Judged") -> bool:
 def _against(
     meant: "Sequence[Judged]", near: "Sequence[Judged]", first: "Judged | None"
 ) -> list[str]:
+    from envbuild.compat.sentences import place
+
     lines = ["does not work:"]
     if not meant:
         lines.append("  no build of these versions is known")
@@ -158,12 +183,12 @@ def _against(
         lines.append(f"  {', '.join(names[:_SHOWN])}{more}: {what}")
         lines += [f"    source: {source}" for source in sources]
     if first is not None and all(r.part == "gpu" for e in meant for r in e.reasons):
-        lines.append(f"the first with code for it: {_place(first.build)}")
+        lines.append(f"the first with code for it: {place(first.build)}")
     if near:
         lines.append("nearest that work:")
     for each in near:
         changes = ", ".join(_change(each, reason.part) for reason in each.reasons)
-        lines.append(f"  {_place(each.build)} (with {changes})")
+        lines.append(f"  {place(each.build)} (with {changes})")
     return lines
 
 
@@ -177,20 +202,6 @@ def _change(each: "Judged", part: str) -> str:
         "framework": f"{build.framework} {build.version}",
         "python": f"Python {' or '.join(build.pythons)}",
     }.get(part, part)
-
-
-def _place(build: "FrameworkBuild") -> str:
-    """Return a build with where it can be had."""
-    if build.build_string is not None:
-        package = "jaxlib" if build.framework == "jax" else build.framework
-        cudnn = f", cuDNN {build.cudnn}" if build.cudnn else ""
-        spec = f"{package} {build.version} {build.build_string}"
-        return f"{spec}, CUDA {build.cuda}{cudnn}, conda channel {build.origin}"
-    if build.framework == "jax":
-        return f"jax[{build.origin}] {build.version}, PyPI"
-    cuda = f"CUDA {build.cuda}, cuDNN {build.cudnn}"
-    origin = "PyPI" if build.origin == "pypi" else f"PyTorch's wheel index, {build.origin}"
-    return f"torch {build.version}, {cuda}, {origin}"
 
 
 def _row(each: "Judged") -> tuple[str, ...]:
@@ -229,64 +240,3 @@ def _json(each: "Judged") -> dict[str, object]:
             for reason in each.reasons
         ],
     }
-
-
-def _wanted(
-    facts: "Facts",
-    *,
-    gpus: Sequence[str],
-    framework: str | None,
-    platform: Platform,
-    **versions: str | None,
-) -> "Wanted":
-    """Return what is wanted.
-
-    Raises:
-        UsageProblem: A card, framework or version is none.
-    """
-    from envbuild.compat.triangle import Wanted
-
-    for option, text in versions.items():
-        if text is not None and not _VERSION.fullmatch(text):
-            message = f"--{option}: {text!r} is not a version"
-            raise UsageProblem(message, hint="numbers and dots, such as 12.4")
-    name, specifiers = _framework(framework) if framework else (None, "")
-    return Wanted(
-        capabilities=tuple(dict.fromkeys(_capability(facts, gpu) for gpu in gpus)),
-        framework=name,
-        versions=specifiers,
-        platform=platform,
-        **versions,
-    )
-
-
-def _capability(facts: "Facts", gpu: str) -> str:
-    names = {row.id: row.capability for row in facts.gpus}
-    known = {**names, **{row.capability: row.capability for row in facts.architectures}}
-    if gpu.lower() in known:
-        return known[gpu.lower()]
-    near = get_close_matches(gpu.lower(), known, n=1)
-    hint = f"did you mean {near[0]}?" if near else "see: envbuild facts list gpu"
-    message = f"--gpu: no card or compute capability {gpu!r} is known"
-    raise UsageProblem(message, hint=hint)
-
-
-def _framework(text: str) -> tuple[Framework, str]:
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet
-
-    match = _FRAMEWORK.fullmatch(text.strip())
-    name = _ALIASES.get(match["name"].lower(), match["name"].lower()) if match else text
-    known: dict[str, Framework] = {each: each for each in get_args(Framework)}
-    if name not in known:
-        near = get_close_matches(name, [*known, *_ALIASES], n=1)
-        hint = f"did you mean {near[0]}?" if near else f"known are {' and '.join(known)}"
-        message = f"--framework: {text!r} is none that is known"
-        raise UsageProblem(message, hint=hint)
-    rest = match["rest"] if match else ""
-    specifiers = f"=={rest}" if _VERSION.fullmatch(rest) else rest
-    try:
-        SpecifierSet(specifiers)
-    except InvalidSpecifier as error:
-        message = f"--framework: {rest!r} is no version specifier"
-        raise UsageProblem(message, hint="such as 'pytorch>=2.3,<2.8'") from error
-    return known[name], specifiers
