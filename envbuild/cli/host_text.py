@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from envbuild.cli import output
-from envbuild.compat.host_words import cards, driver_of
+from envbuild.compat.host_words import cards, driver_of, on_bus, places
 from envbuild.host.machine import Host
 from envbuild.host.mig import MigDevice
 from envbuild.host.model import Gpu, NvmlState
@@ -148,7 +148,13 @@ def _rest(host: Host) -> Iterator[tuple[str, str]]:
     yield "NVML", _nvml(host)
     yield "cards on the bus", _bus(host)
     yield "device nodes", _nodes(host)
+    if host.nvml.gpus:
+        yield "firmware", _firmware(host)
     yield "PCIe", _pcie(host)
+    if near := _near(host):
+        yield "NUMA nodes", near
+    if adapters := known(machine.rdma):
+        yield "RDMA", ", ".join(adapters)
     yield "kernel log", _log(host)
     yield "daemons", _daemons(host)
     system, cpu, memory = machine.system, machine.cpu, machine.memory
@@ -219,7 +225,31 @@ def _nodes(host: Host) -> str:
         return "none"
     opened = [node for node in nodes if node.opens]
     every = "all of which" if len(opened) == len(nodes) else f"{len(opened)} of which"
-    return f"{len(nodes)}, {every} this user may open"
+    rights = dict.fromkeys(f"{node.mode:04o} {node.owner}:{node.group}" for node in nodes)
+    return f"{len(nodes)}, {every} this user may open ({', '.join(rights)})"
+
+
+def _firmware(host: Host) -> str:
+    """Return the releases of the cards' firmware: VBIOS, and that of their own processor."""
+    told = []
+    for what in ("vbios", "gsp"):
+        found = [shown(getattr(gpu.firmware, what)) for gpu in host.nvml.gpus]
+        told.append(f"{'GSP' if what == 'gsp' else 'VBIOS'} {', '.join(dict.fromkeys(found))}")
+    off = any(known(gpu.firmware.gsp_enabled) is False for gpu in host.nvml.gpus)
+    return "; ".join(told) + (" (off)" if off else "")
+
+
+def _near(host: Host) -> str:
+    """Return which cards each NUMA node has, where there are several nodes."""
+    if (known(host.machine.cpu.numa_nodes) or 1) < 2:  # noqa: PLR2004
+        return ""
+    numbers = {address: index for index, address in places(host).items()}
+    nodes: dict[str, list[str]] = {}
+    for device in on_bus(host):
+        name = device.address
+        name = f"GPU {numbers[name]}" if name in numbers else name
+        nodes.setdefault(shown(device.numa_node), []).append(name)
+    return "; ".join(f"node {node}: {', '.join(own)}" for node, own in sorted(nodes.items()))
 
 
 def _pcie(host: Host) -> str:
@@ -243,7 +273,11 @@ def _log(host: Host) -> str:
 
 def _daemons(host: Host) -> str:
     daemons = host.machine.daemons
-    running = [daemon.name for daemon in daemons if known(daemon.running)]
+    running = [
+        f"{daemon.name} {known(daemon.version) or ''}".strip()
+        for daemon in daemons
+        if known(daemon.running)
+    ]
     if not running and any(isinstance(daemon.running, NoPermission) for daemon in daemons):
         return "root"
     return ", ".join(running) or "none of the driver's runs"

@@ -49,6 +49,9 @@ def check(facts: Facts) -> None:
     _never_falls([(row, row.cuda) for row in branches], "newest CUDA")
     nvccs = sorted(facts.nvccs, key=lambda row: _each(row, numbers, row.cuda))
     _never_falls([(row, str(row.gcc_max)) for row in nvccs], "newest GCC")
+    for bad in facts.bad_drivers:
+        if _each(bad, numbers, bad.fixed) <= _each(bad, numbers, bad.first):
+            _refuse(bad, "the release that mends it is not later than the first that has it")
     _check_names(facts)
 
 

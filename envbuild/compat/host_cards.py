@@ -16,7 +16,8 @@ _PCIE = (
 )
 _REASONS = "NVML, nvmlClocksEventReasons"
 _HEAT = {"hw-thermal-slowdown", "sw-thermal-slowdown"}
-_BRAKE = {"hw-power-brake-slowdown"}
+_BRAKE = {"hw-power-brake"}
+_SLOW = {"hw-slowdown"}
 _CAP = {"sw-power-cap"}
 _RESET = "end what runs on the card, then: nvidia-smi --gpu-reset -i "
 
@@ -177,6 +178,16 @@ def _clocks(gpu: Gpu, where: str) -> Iterator[Finding]:
             why=f"it computes slower than it can ({_REASONS})",
             hint="look at fans, air flow and the machine's inlet temperature; a lower power limit"
             " keeps clocks even",
+        )
+    if reasons & _SLOW and not reasons & (_HEAT | _BRAKE):
+        yield Finding(
+            code="throttled-hardware",
+            severity=Severity.WARNING,
+            where=where,
+            what=f"the hardware halves its clocks or more{at} (hw-slowdown)",
+            why="heat, the power supply or a draw that rises too fast; the card does not say which"
+            f" ({_REASONS})",
+            hint="look at its temperature and at the power supplies; nvidia-smi -q -d PERFORMANCE",
         )
     if found := sorted(reasons & (_BRAKE | _CAP)):
         brake = bool(reasons & _BRAKE)

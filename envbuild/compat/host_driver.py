@@ -349,6 +349,15 @@ def _fabric(host: Host) -> Iterator[Finding]:
             why=_FABRIC,
             hint="wait, then look: journalctl -u nvidia-fabricmanager",
         )
+    if switches and manager is not None and known(manager.replaced):
+        yield Finding(
+            code="fabric-manager-differs",
+            severity=Severity.WARNING,
+            where="nv-fabricmanager",
+            what="its program was replaced since it started: it runs an earlier release",
+            why=_FABRIC,
+            hint="systemctl restart nvidia-fabricmanager, with nothing on the cards",
+        )
     version, driver = (known(manager.version) if manager else None), driver_of(host)
     if switches and version and driver and numbers(version) != numbers(driver):
         yield Finding(

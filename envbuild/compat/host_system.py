@@ -8,11 +8,12 @@ from envbuild.compat.host_words import cards, on_bus, places
 from envbuild.compat.model import Facts
 from envbuild.findings import Finding, Severity
 from envbuild.host.machine import Event, Host, LoaderPlace
-from envbuild.host.readings import NoPermission, Reading, known
+from envbuild.host.readings import NoPermission, Reading, Unsupported, known
 
 _ACS = {"ReqRedir", "CmpltRedir", "UpstreamFwd"}
 _NCCL = "NVIDIA, NCCL User Guide, Troubleshooting: PCI Access Control Services"
 _ASPM = "linux, Documentation/admin-guide/kernel-parameters: pcie_aspm"
+_NUMA = "linux, Documentation/ABI/testing/sysfs-bus-pci: numa_node, -1 where it is not known"
 _LOADER = "ld.so(8)"
 _CGROUP = (
     "limits of services (CPU, memory, tasks) are those of version 2: systemd.resource-control(5)"
@@ -28,6 +29,7 @@ def judge_cards(host: Host, facts: Facts) -> Iterator[Finding]:
     if not cards(host):
         return
     yield from _aspm(host)
+    yield from _near(host)
     yield from _peers(host)
     for name in ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"):
         if name in host.machine.variables:
@@ -160,6 +162,22 @@ def _aspm(host: Host) -> Iterator[Finding]:
             f" ({_ASPM})",
             hint="compare your own job with pcie_aspm.policy=performance on the kernel's command"
             " line",
+        )
+
+
+def _near(host: Host) -> Iterator[Finding]:
+    """Yield cards of which nobody knows the NUMA node."""
+    lost = [one.address for one in on_bus(host) if isinstance(one.numa_node, Unsupported)]
+    if lost and (known(host.machine.cpu.numa_nodes) or 1) > 1:
+        yield Finding(
+            code="numa-unknown",
+            severity=Severity.NOTE,
+            where=", ".join(lost),
+            what="the firmware does not say which NUMA node these cards are near to",
+            why="whether a program and its memory are on a card's side of the machine is left to"
+            f" chance ({_NUMA})",
+            hint="look for a firmware update, or for a setting such as NUMA nodes per socket; in a"
+            " virtual machine, the host has to pass it on",
         )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields
 from typing import Literal
 
 from envbuild.compat.row import Row
-from envbuild.compat.words import Claim, KnownBad, Topic, Xid
+from envbuild.compat.words import BadDriver, Claim, KnownBad, Topic, Xid
 from envbuild.target import Platform
 
 
@@ -306,6 +306,7 @@ class Facts:
 
     toolkits: tuple[Toolkit, ...] = ()
     branches: tuple[Branch, ...] = ()
+    bad_drivers: tuple[BadDriver, ...] = ()
     architectures: tuple[Architecture, ...] = ()
     gpus: tuple[Gpu, ...] = ()
     layouts: tuple[Layout, ...] = ()

@@ -23,7 +23,7 @@ from envbuild.compat.model import (
     Toolkit,
 )
 from envbuild.compat.row import Row
-from envbuild.compat.words import Claim, KnownBad, Topic, Xid
+from envbuild.compat.words import BadDriver, Claim, KnownBad, Topic, Xid
 from envbuild.errors import FactsError
 
 SHIPPED = Path(__file__).parent / "facts"
@@ -51,7 +51,11 @@ def _table(key: str, kind: type[Row], attribute: str, **given: str) -> _Table:
 
 
 _FILES: Mapping[str, Sequence[_Table]] = {
-    "cuda": (_table("toolkit", Toolkit, "toolkits"), _table("branch", Branch, "branches")),
+    "cuda": (
+        _table("toolkit", Toolkit, "toolkits"),
+        _table("branch", Branch, "branches"),
+        _table("bad_driver", BadDriver, "bad_drivers"),
+    ),
     "gpus": (
         _table("architecture", Architecture, "architectures"),
         _table("gpu", Gpu, "gpus"),

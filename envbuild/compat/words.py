@@ -37,6 +37,34 @@ class KnownBad(Row):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class BadDriver(Row):
+    """Releases of a driver that are known to fail.
+
+    Attributes:
+        id: What it is called.
+        first: The first release that has it.
+        fixed: The first one that does not any more.
+        when: What triggers it.
+        effect: What happens.
+        cure: What to do.
+        capabilities: Compute capabilities that are affected; empty for all.
+    """
+
+    id: str
+    first: str
+    fixed: str
+    when: str
+    effect: str
+    cure: str
+    capabilities: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """`bad-driver ID`."""
+        return f"bad-driver {self.id}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Claim(Row):
     """Something that people repeat, and what was found.
 

@@ -26,7 +26,7 @@ _RANKS = (
     r"nvml\.gpus\.\d+\.(?:name|compute_capability|memory\.total|mig\.|ecc\.(?:current|pending))",
     r"nvml\.gpus\.\d+\.(?:remapped|retired|ecc\.unc|pcie\.|compute_mode|firmware|fabric|power\.)",
     r"nvml\.gpus",
-    r"machine\.(?:nodes|pci|log|daemons)",
+    r"machine\.(?:nodes|pci|log|daemons|rdma)",
     r"machine\.(?:system|loader|modprobe)",
     r"machine\.(?:cpu|memory)",
 )

@@ -15,7 +15,15 @@ from envbuild.host.tree import Tree, then
 _NVRM = re.compile(
     r"^NVRM version:.*?(?P<open>Open )?Kernel Module.*?\s(?P<version>\d+\.\d+(?:\.\d+)?)\s"
 )
-_MODULES = ("nvidia", "nvidia_uvm", "nvidia_modeset", "nvidia_drm", "nvidia_peermem", "nouveau")
+_MODULES = (
+    "nvidia",
+    "nvidia_uvm",
+    "nvidia_modeset",
+    "nvidia_drm",
+    "nvidia_peermem",
+    "nv_peer_mem",
+    "nouveau",
+)
 _LIBRARIES = ("libcuda.so.1", "libnvidia-ml.so.1", "libnvidia-ptxjitcompiler.so.1")
 _FOLDERS = (
     "usr/lib/{machine}-linux-gnu",
@@ -147,6 +155,7 @@ def _node(tree: Tree, path: str, majors: dict[str, int], may: May) -> DeviceNode
     status = place.stat()
     name = path.removeprefix("dev/")
     device = stat.S_ISCHR(status.st_mode)
+    number = (os.major(status.st_rdev), os.minor(status.st_rdev)) if device else None
     names = next((names for kind, names in _MAJORS if kind.fullmatch(name)), ())
     return DeviceNode(
         path=f"/{path}",
@@ -154,8 +163,9 @@ def _node(tree: Tree, path: str, majors: dict[str, int], may: May) -> DeviceNode
         owner=_name(status.st_uid, lambda number: pwd.getpwuid(number).pw_name),
         group=_name(status.st_gid, lambda number: grp.getgrgid(number).gr_name),
         opens=may(place, os.R_OK | os.W_OK),
-        number=(os.major(status.st_rdev), os.minor(status.st_rdev)) if device else None,
+        number=number,
         expected=next((majors[one] for one in names if one in majors), None),
+        linked=tree.has(f"dev/char/{number[0]}:{number[1]}") if number else None,
     )
 
 

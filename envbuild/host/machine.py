@@ -77,6 +77,7 @@ class DeviceNode:
         opens: Whether this user may open it for reading and writing.
         number: Major and minor; None where it is no device.
         expected: The major that the kernel has for it now, None where it does not say.
+        linked: Whether /dev/char has a link to it; None where it is no device.
     """
 
     path: str
@@ -86,6 +87,7 @@ class DeviceNode:
     opens: bool
     number: tuple[int, int] | None = None
     expected: int | None = None
+    linked: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -200,12 +202,14 @@ class Daemon:
     Attributes:
         name: Its program's name.
         running: Whether a process of that name is there.
-        version: Its package's version, as the system's list of packages has it.
+        version: Its package's version, as dpkg or rpm has it.
+        replaced: Whether its program's file was replaced since it started.
     """
 
     name: str
     running: Reading[bool] = NOT_ASKED
     version: Reading[str] = NOT_ASKED
+    replaced: Reading[bool] = NOT_ASKED
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -316,6 +320,7 @@ class Machine:
         loader: Where programs find libraries of CUDA outside every environment.
         variables: Variables of this process that change which cards and libraries are used.
         modprobe: Whether a setuid nvidia-modprobe makes nodes and loads modules for users.
+        rdma: Adapters for RDMA (InfiniBand, RoCE); unsupported where the kernel has none of it.
     """
 
     driver: Driver = Driver()
@@ -330,6 +335,7 @@ class Machine:
     loader: tuple[LoaderPlace, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
     modprobe: Reading[bool] = NOT_ASKED
+    rdma: Reading[tuple[str, ...]] = NOT_ASKED
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

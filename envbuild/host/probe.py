@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from envbuild.host import driver, kernel_log, loader, pci, system
+from envbuild.host import daemons, driver, kernel_log, loader, pci, system
 from envbuild.host.machine import Host, Machine
 from envbuild.host.model import Nvml
 from envbuild.host.readings import known
@@ -72,7 +72,7 @@ def _machine(where: Where) -> Machine:
         nodes=driver.nodes(tree, where.may),
         pci=pci.read(tree),
         log=kernel_log.read(tree),
-        daemons=system.daemons(tree, driver_tree),
+        daemons=daemons.read(tree, driver_tree),
         system=system.system(tree, machine=machine),
         cpu=cpu,
         memory=system.memory(tree),
@@ -80,4 +80,5 @@ def _machine(where: Where) -> Machine:
         loader=loader.read(tree, where.variables, machine=machine),
         variables={name: where.variables[name] for name in _VARIABLES if where.variables.get(name)},
         modprobe=driver.modprobe(driver_tree),
+        rdma=tree.names("sys/class/infiniband"),
     )

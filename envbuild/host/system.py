@@ -1,10 +1,10 @@
-"""The operating system, processors, memory, disk, and the driver's daemons."""
+"""The operating system, processors, memory, disk."""
 
 import os
 import re
 from pathlib import Path
 
-from envbuild.host.machine import Cpu, Daemon, Disk, Memory, System
+from envbuild.host.machine import Cpu, Disk, Memory, System
 from envbuild.host.readings import NoPermission, Reading, Unsupported, Value, known
 from envbuild.host.tree import Tree, then
 
@@ -22,13 +22,6 @@ _LEVELS = (  # x86-64 psABI, "Micro-Architecture Levels"; names as in /proc/cpui
     {"abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "xsave"},
     {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
 )
-_DAEMONS = {
-    "nv-fabricmanager": "nvidia-fabricmanager",
-    "nvidia-persistenced": "nvidia-persistenced",
-    "nvidia-cuda-mps-control": "",
-    "nv-hostengine": "datacenter-gpu-manager",
-}
-_COMM = 15
 _NO_LIMIT = 1 << 60
 
 
@@ -91,51 +84,6 @@ def disk(path: Path) -> Disk:
         free_bytes=Value(status.f_bavail * status.f_frsize),
         total_bytes=Value(status.f_blocks * status.f_frsize),
     )
-
-
-def daemons(tree: Tree, driver_tree: Tree) -> tuple[Daemon, ...]:
-    """Return which of the driver's daemons run, and the versions of their packages.
-
-    A process's name in /proc has 15 characters at most (proc(5), `comm`).
-    """
-    numbers = then(tree.names("proc"), lambda names: [one for one in names if one.isdigit()])
-    running: set[str] = set()
-    for number in known(numbers) or ():
-        running.add(known(tree.text(f"proc/{number}/comm")) or "")
-    hidden = not tree.has("proc/1/comm")
-    packages = _packages(driver_tree)
-    return tuple(
-        Daemon(
-            name=name,
-            running=_runs(name, running, hidden=hidden),
-            version=_version(packages, package),
-        )
-        for name, package in _DAEMONS.items()
-    )
-
-
-def _runs(name: str, running: set[str], *, hidden: bool) -> Reading[bool]:
-    if name[:_COMM] in running:
-        return Value(value=True)
-    if hidden:
-        return NoPermission("processes of others are hidden (hidepid of /proc)")
-    return Value(value=False)
-
-
-def _packages(tree: Tree) -> Reading[str]:
-    """Return dpkg's list of packages; rpm's is a database that only rpm reads."""
-    return tree.text("var/lib/dpkg/status")
-
-
-def _version(packages: Reading[str], package: str) -> Reading[str]:
-    if not package:
-        return Unsupported("it comes with the driver")
-    if not isinstance(packages, Value):
-        return packages
-    head = rf"^Package: {package}[-\d]*\nStatus: install ok installed\n"
-    pattern = rf"{head}(?:.+\n)*?Version: (?:\d+:)?([\d.]+)"
-    match = re.search(pattern, packages.value, re.MULTILINE)
-    return Value(match[1]) if match else Unsupported(f"dpkg knows no {package}")
 
 
 def _pretty(text: str) -> str:

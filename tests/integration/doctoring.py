@@ -93,6 +93,9 @@ def _mismatch(tree: HostTree) -> None:
 
 def _idle(tree: HostTree) -> None:
     h100x8(tree)
+    for number in range(8):
+        tree.file(f"sys/class/infiniband/mlx5_{number}/node_type", "1: CA\n")
+    tree.file("sys/module/nvidia_peermem/initstate", "live\n")
 
 
 def _mig(tree: HostTree) -> None:

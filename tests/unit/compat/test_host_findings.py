@@ -17,6 +17,7 @@ from envbuild.host.model import (
     Clocks,
     Ecc,
     Fabric,
+    Firmware,
     Nvml,
     NvmlState,
     Pcie,
@@ -146,6 +147,94 @@ def test_nvswitches_want_a_fabric_manager_of_the_drivers_version(whole: HostTree
     assert found.what == "its package is of 580.82.07, the driver of 580.95.05"
 
 
+def test_a_fabric_manager_whose_file_was_replaced(whole: HostTree) -> None:
+    whole.switch("0000:05:00.0").process(900, "nv-fabricmanager")
+    whole.package("nvidia-fabricmanager-580", "580.95.05-1")
+    codes = {one.code for one in examine(host(whole), facts(), today=_DAY)}
+    assert "fabric-manager-differs" not in codes
+    whole.link("proc/900/exe", "/usr/bin/nv-fabricmanager (deleted)")
+    found = _found(host(whole), "fabric-manager-differs")
+    assert found.what == "its program was replaced since it started: it runs an earlier release"
+
+
+def test_adapters_for_rdma_and_the_module_between(whole: HostTree) -> None:
+    codes = {one.code for one in examine(host(whole), facts(), today=_DAY)}
+    assert not codes & {"peermem-missing", "peermem-alone"}
+    whole.file("sys/module/nvidia_peermem/initstate", "live\n")
+    assert _found(host(whole), "peermem-alone").where == "nvidia_peermem"
+    whole.file("sys/class/infiniband/mlx5_0/node_type")
+    codes = {one.code for one in examine(host(whole), facts(), today=_DAY)}
+    assert not codes & {"peermem-missing", "peermem-alone"}
+    (whole.root / "sys/module/nvidia_peermem/initstate").unlink()
+    assert _found(host(whole), "peermem-missing").where == "mlx5_0"
+
+
+def test_nodes_without_links_by_number(whole: HostTree) -> None:
+    seen = host(whole, nvml(gpu()))
+    node = DeviceNode(
+        path="/dev/nvidia0",
+        mode=0o666,
+        owner="root",
+        group="root",
+        opens=True,
+        number=(195, 0),
+        expected=195,
+        linked=False,
+    )
+    bare = replace(seen, machine=replace(seen.machine, nodes=Value((node,))))
+    assert _found(bare, "device-links-missing").where == "/dev/nvidia0"
+    inside = replace(bare.machine.system, container=Value("docker"))
+    boxed = replace(bare, machine=replace(bare.machine, system=inside))
+    codes = {one.code for one in examine(boxed, facts(), today=_DAY)}
+    assert "device-links-missing" not in codes
+
+
+@pytest.mark.parametrize(
+    ("version", "told"),
+    [
+        ("525.60.13", "time out (Xid 119)"),
+        ("525.105.17", ""),
+        ("535.86.10", "may come out wrong"),
+        ("535.104.05", ""),
+        ("570.124.06", "stale pointer"),
+        ("570.133.20", ""),
+    ],
+)
+def test_releases_that_are_known_to_fail(tree: HostTree, version: str, told: str) -> None:
+    tree.driver(version).card(Card(address=_ADDRESS))
+    found = examine(host(tree), facts(), today=_DAY)
+    said = [one.what for one in found if one.code == "driver-known-bad"]
+    assert [told in one for one in said] == [True] * bool(told)
+
+
+@pytest.mark.parametrize(
+    ("is_open", "capability", "severity"),
+    [
+        (True, "7.0", Severity.ERROR),
+        (False, "7.0", None),
+        (False, "10.0", Severity.WARNING),
+        (True, "10.0", None),
+        (True, "9.0", None),
+        (False, "9.0", None),
+    ],
+)
+def test_the_flavour_of_the_kernel_module(
+    tree: HostTree,
+    is_open: bool,  # noqa: FBT001
+    capability: str,
+    severity: Severity | None,
+) -> None:
+    tree.driver("580.95.05", is_open=is_open).card(Card(address=_ADDRESS))
+    found = examine(host(tree, nvml(gpu(capability=capability))), facts(), today=_DAY)
+    told = [one.severity for one in found if one.code == "module-flavour"]
+    assert told == ([severity] if severity else [])
+
+
+def test_a_card_whose_numa_node_nobody_knows(tree: HostTree) -> None:
+    tree.driver("580.95.05").card(Card(address=_ADDRESS, node=-1))
+    assert _found(host(tree), "numa-unknown").where == _ADDRESS
+
+
 def test_cards_that_wait_for_the_fabric(whole: HostTree) -> None:
     seen = host(whole, nvml(gpu(fabric=Fabric(state=Value("in-progress")))))
     assert _found(seen, "fabric-not-ready").where == "GPU 0"
@@ -176,10 +265,16 @@ def test_cards_that_wait_for_the_fabric(whole: HostTree) -> None:
             Severity.WARNING,
         ),
         (
-            {"clocks": Clocks(reasons=Value(("hw-power-brake-slowdown",)))},
+            {"clocks": Clocks(reasons=Value(("hw-power-brake",)))},
             "throttled-power",
             Severity.WARNING,
         ),
+        (
+            {"clocks": Clocks(reasons=Value(("hw-slowdown",)))},
+            "throttled-hardware",
+            Severity.WARNING,
+        ),
+        ({"firmware": Firmware(gsp_enabled=OFF, gsp_default=ON)}, "gsp-off", Severity.NOTE),
         ({"persistence": OFF}, "persistence-off", Severity.NOTE),
         (
             {"temperature": Temperature(gpu_c=NoAnswer("999 is no temperature"))},

@@ -1,13 +1,17 @@
 """What files say of a host: of a driver, of links, of the log, of a loader."""
 
 import os
+import sqlite3
+import stat
+import struct
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
 import pytest
 from host_trees import Card, HostTree, everyone
 
-from envbuild.host.machine import Host, Machine
+from envbuild.host.machine import Daemon, DeviceNode, Host, Machine
 from envbuild.host.model import Nvml, NvmlState
 from envbuild.host.probe import Where, probe
 from envbuild.host.readings import Lost, NoAnswer, NoPermission, Unsupported, Value
@@ -182,6 +186,77 @@ def test_daemons_and_the_versions_of_their_packages(tree: HostTree) -> None:
     assert found["nv-fabricmanager"].running == Value(value=True)
     assert found["nv-fabricmanager"].version == Value("550.54.15")
     assert found["nvidia-persistenced"].running == Value(value=False)
+
+
+def _header(**tags: str) -> bytes:
+    """Return a header as rpm's database has it: counts, index, data."""
+    numbers = {"name": 1000, "version": 1001, "release": 1002}
+    index, data = b"", b""
+    for name, text in tags.items():
+        index += struct.pack(">IIII", numbers[name], 6, len(data), 1)
+        data += text.encode() + b"\0"
+    return struct.pack(">II", len(tags), len(data)) + index + data
+
+
+def _rpm(tree: HostTree, *packages: tuple[str, bytes], place: str) -> None:
+    (tree.root / "var/lib/dpkg/status").unlink(missing_ok=True)
+    tree.file(place)
+    with closing(sqlite3.connect(tree.root / place)) as database, database:
+        database.execute("CREATE TABLE Packages (hnum INTEGER PRIMARY KEY, blob BLOB NOT NULL)")
+        database.execute("CREATE TABLE Name (key TEXT, hnum INTEGER, idx INTEGER)")
+        for number, (name, header) in enumerate(packages, 1):
+            database.execute("INSERT INTO Packages VALUES (?, ?)", (number, header))
+            database.execute("INSERT INTO Name VALUES (?, ?, 0)", (name, number))
+
+
+def _manager(tree: HostTree) -> Daemon:
+    return next(one for one in _machine(tree).daemons if one.name == "nv-fabricmanager")
+
+
+@pytest.mark.parametrize("folder", ["usr/lib/sysimage/rpm", "var/lib/rpm"])
+def test_versions_in_the_database_of_rpm(tree: HostTree, folder: str) -> None:
+    name = "nvidia-fabric-manager"
+    header = _header(name=name, version="550.54.15", release="1")
+    _rpm(tree, ("bash", b""), (name, header), place=f"{folder}/rpmdb.sqlite")
+    before = sorted((tree.root / folder).iterdir())
+    assert _manager(tree).version == Value("550.54.15")
+    assert sorted((tree.root / folder).iterdir()) == before
+
+
+@pytest.mark.parametrize("header", [b"", b"\0\0\0\x09\0\0\0\0", _header(name="x")])
+def test_a_damaged_database_of_rpm(tree: HostTree, header: bytes) -> None:
+    _rpm(tree, ("nvidia-fabricmanager", header), place="var/lib/rpm/rpmdb.sqlite")
+    assert isinstance(_manager(tree).version, NoAnswer)
+    tree.file("var/lib/rpm/rpmdb.sqlite", b"SQLite format 3\0 and no more")
+    assert isinstance(_manager(tree).version, NoAnswer)
+
+
+def test_a_system_whose_packages_cannot_be_read(tree: HostTree) -> None:
+    (tree.root / "var/lib/dpkg/status").unlink()
+    assert isinstance(_manager(tree).version, Unsupported)
+    tree.file("var/lib/rpm/Packages", b"\0\x06\x15\x61")
+    assert _manager(tree).version == NoAnswer(
+        "/var/lib/rpm/Packages is of a form that only rpm reads"
+    )
+
+
+def test_links_to_nodes_by_their_numbers(tree: HostTree) -> None:
+    node = tree.root / "dev/nvidia0"
+    try:
+        os.mknod(node, 0o666 | stat.S_IFCHR, os.makedev(195, 0))
+    except OSError:
+        pytest.skip("needs the right to make device nodes (CAP_MKNOD)")
+    (one,) = _nodes(tree)
+    assert (one.number, one.linked) == ((195, 0), False)
+    tree.link("dev/char/195:0", "../nvidia0")
+    (one,) = _nodes(tree)
+    assert one.linked
+
+
+def _nodes(tree: HostTree) -> tuple[DeviceNode, ...]:
+    found = _machine(tree).nodes
+    assert isinstance(found, Value)
+    return found.value
 
 
 def test_places_of_the_loader_in_its_order(tree: HostTree) -> None:

@@ -1,0 +1,89 @@
+"""The driver's programs in the background: whether they run, and of which release they are."""
+
+import re
+
+from envbuild.host import rpm
+from envbuild.host.machine import Daemon
+from envbuild.host.readings import NoPermission, Reading, Unsupported, Value, known
+from envbuild.host.tree import Tree, then
+
+_PACKAGES = {
+    "nv-fabricmanager": ("nvidia-fabricmanager", "nvidia-fabric-manager"),
+    "nvidia-persistenced": ("nvidia-persistenced",),
+    "nvidia-cuda-mps-control": (),
+    "nv-hostengine": ("datacenter-gpu-manager",),
+}
+"""Names of the packages that hold each, as dpkg (with `-BRANCH` behind it) and rpm have them."""
+_COMM = 15
+_DPKG = "var/lib/dpkg/status"
+
+
+def read(tree: Tree, driver_tree: Tree) -> tuple[Daemon, ...]:
+    """Return which of the driver's daemons run, and the versions of their packages.
+
+    A process's name in /proc has 15 characters at most (proc(5), `comm`).
+    """
+    numbers = then(tree.names("proc"), lambda names: [one for one in names if one.isdigit()])
+    running: dict[str, str] = {}
+    for number in known(numbers) or ():
+        running.setdefault(known(tree.text(f"proc/{number}/comm")) or "", number)
+    hidden = not tree.has("proc/1/comm")
+    versions = _versions(driver_tree)
+    return tuple(
+        Daemon(
+            name=name,
+            running=_runs(name[:_COMM] in running, hidden=hidden),
+            version=_version(versions, names),
+            replaced=_replaced(tree, running.get(name[:_COMM])),
+        )
+        for name, names in _PACKAGES.items()
+    )
+
+
+def _runs(seen: bool, *, hidden: bool) -> Reading[bool]:  # noqa: FBT001
+    if seen:
+        return Value(value=True)
+    if hidden:
+        return NoPermission("processes of others are hidden (hidepid of /proc)")
+    return Value(value=False)
+
+
+def _replaced(tree: Tree, number: str | None) -> Reading[bool]:
+    """Return whether the file that a process runs is no longer there: proc(5), `exe`."""
+    if number is None:
+        return Unsupported("it does not run")
+    path = f"proc/{number}/exe"
+    try:
+        target = (tree.root / path).readlink()
+    except OSError as error:
+        return tree.silence(path, error)
+    return Value(str(target).endswith(" (deleted)"))
+
+
+def _versions(tree: Tree) -> Reading[dict[str, str]]:
+    """Return the versions of the packages that are installed, as dpkg or else rpm has them."""
+    names = [name for names in _PACKAGES.values() for name in names]
+    text = tree.text(_DPKG)
+    if isinstance(text, Value):
+        return Value(dict(_listed(text.value, names)))
+    if isinstance(text, Unsupported):
+        found = rpm.versions(tree, names)
+        if isinstance(found, Unsupported):
+            return Unsupported("neither dpkg nor rpm keeps the packages of this system")
+        return found
+    return text
+
+
+def _listed(text: str, names: list[str]) -> list[tuple[str, str]]:
+    told = "|".join(map(re.escape, names))
+    head = rf"^Package: ({told})[-\d]*\nStatus: install ok installed\n"
+    return re.findall(rf"{head}(?:.+\n)*?Version: (?:\d+:)?([\d.]+)", text, re.MULTILINE)
+
+
+def _version(versions: Reading[dict[str, str]], names: tuple[str, ...]) -> Reading[str]:
+    if not names:
+        return Unsupported("it comes with the driver")
+    if not isinstance(versions, Value):
+        return versions
+    found = next((versions.value[name] for name in names if name in versions.value), None)
+    return Unsupported("its package is not installed") if found is None else Value(found)
