@@ -66,7 +66,8 @@ def kills(session: nox.Session) -> None:
     session.install("-e", ".[test]")
     env = {"ENVBUILD_KILLS": "all"}
     told = ("--junit-xml", "build/kills.xml", "-o", "junit_family=xunit1")
-    files = ("tests/integration/test_kill_points.py", "tests/integration/test_signals.py")
+    names = ("cards_script", "kill_points", "signals")
+    files = [f"tests/integration/test_{name}.py" for name in names]
     session.run("pytest", *files, *told, *session.posargs, env=env)
 
 

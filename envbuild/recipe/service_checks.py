@@ -29,6 +29,7 @@ MARGIN_S: Final = 30.0
 """How much longer than its checkpoint a service has to stop: it ends its own work meanwhile."""
 ACTIVATION: Final = ("PATH", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "CONDA_SHLVL")
 """What activation always sets."""
+_ALL: Final = 100.0
 _RUNS_TO_ITS_END: Final = ("oneshot", "timer")
 
 
@@ -175,6 +176,12 @@ def count_of(wish: Gpu) -> int:
     return 1 if wish.count is None else wish.count
 
 
+def by_mps(wish: Gpu) -> bool:
+    """Tell whether a share is kept apart by MPS: what is usual for a part of a card."""
+    shared = wish.memory is not None or wish.sm_share is not None
+    return wish.isolation == "mps" or (wish.isolation is None and shared)
+
+
 def _gpu(service: Service, path: Path) -> Iterator[Complaint]:
     wish = gpu_of(service)
     if wish is None:
@@ -188,6 +195,13 @@ def _gpu(service: Service, path: Path) -> Iterator[Complaint]:
     if wish.isolation == "mig" and count_of(wish) > 1:
         what = "a CUDA process uses one MIG instance: ask for one"
         yield (*path, "gpu", "cards" if wish.cards else "count"), what
+    if by_mps(wish) and wish.memory is not None and wish.memory.endswith("%"):
+        what = "a limit under MPS is an amount, such as 8G; a share of the memory needs MIG"
+        yield (*path, "gpu", "memory"), what
+    if wish.sm_share is not None and float(wish.sm_share[:-1]) > _ALL:
+        yield (*path, "gpu", "sm_share"), "is more than the card has: at most 100%"
+    if wish.memory == "infinity":
+        yield (*path, "gpu", "memory"), "no card has that much: leave it out for a whole card"
     instances = [card for card in wish.cards if card.startswith("MIG-")]
     if len(instances) > 1 and wish.isolation != "mig":
         yield (*path, "gpu", "cards"), "a CUDA process uses one MIG instance: name one"
@@ -198,7 +212,7 @@ def _shared_cards(recipe: Recipe) -> Iterator[Complaint]:
     sharing = [
         (name, service, wish)
         for name, service in recipe.services.items()
-        if (wish := gpu_of(service)) is not None and wish.isolation == "mps"
+        if (wish := gpu_of(service)) is not None and by_mps(wish)
     ]
     for place, (name, service, wish) in enumerate(sharing):
         for other, earlier, theirs in sharing[:place]:

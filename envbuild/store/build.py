@@ -256,7 +256,7 @@ def _write_own(work: Build, environment: Environment, codes: gpu_code.Codes) -> 
         (made.environment, environments.dumps(environment)),
         (made.order, dumps_order(work.order)),
         (made.unit_environment, unit_environment.dumps(environment)),
-        (made.ready, unit_environment.READY),
+        *((made.own / name, text) for name, text in unit_environment.SCRIPTS.items()),
     ):
         content = _write_plain(path, text)
         digest = hashlib.sha256(content).hexdigest()

@@ -5,7 +5,7 @@
     STORE/envs/NAME/generations/ID/            a generation: the conda prefix itself
     STORE/envs/NAME/generations/ID/.envbuild/  manifest.json, environment.json, needs.json,
                                                order.json, files.json, and for its
-                                               services units.env and ready.py
+                                               services units.env and scripts
     STORE/envs/NAME/current -> generations/ID  a relative link
     STORE/envs/NAME/lock                       held while the environment changes
     STORE/envs/NAME/logs/ID.log                what the programs of a build printed
@@ -33,8 +33,7 @@ ENVIRONMENT = "environment.json"
 NEEDS = "needs.json"
 ORDER = "order.json"
 UNIT_ENVIRONMENT = "units.env"
-READY = "ready.py"
-GENERATION_FORMAT = 2
+GENERATION_FORMAT = 3
 """How a generation is built; part of its digest, so that another way makes another generation."""
 STORE_FORMAT = 2
 """What lies where in a store; see `store.formats`."""
@@ -230,11 +229,6 @@ class Generation:
     def unit_environment(self) -> Path:
         """What activation sets, as systemd reads it: `EnvironmentFile=` of its services."""
         return self.own / UNIT_ENVIRONMENT
-
-    @property
-    def ready(self) -> Path:
-        """The script that waits until a service answers."""
-        return self.own / READY
 
     @property
     def order(self) -> Path:

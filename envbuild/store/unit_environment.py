@@ -1,4 +1,4 @@
-"""What the services of a generation find in it: `units.env`, and the script that waits for them."""
+"""What the services of a generation find in it: `units.env`, and the scripts that they run."""
 
 from pathlib import Path
 from typing import Final
@@ -7,7 +7,11 @@ from envbuild.store.environment import Environment
 
 DEFAULT_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """What systemd gives a service (systemd.exec(5), `$PATH`), both places where /sbin is apart."""
-READY: Final = Path(__file__).with_name("ready.py").read_text()
+SCRIPTS: Final = {
+    name: Path(__file__).with_name(name).read_text()
+    for name in ("cards.py", "compute_mode.py", "ready.py")
+}
+"""What lies in each generation beside it, by name."""
 _ESCAPED: Final = {ord(character): f"\\{character}" for character in '"\\`$'}
 
 

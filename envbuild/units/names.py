@@ -7,6 +7,7 @@ dash means nesting.
 
 import hashlib
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from envbuild.recipe.service import Service
@@ -51,6 +52,19 @@ def belongs(file: str, name: str) -> bool:
         return True
     found = re.fullmatch(r"envbuild-(.+)\.([A-Za-z0-9_-]+)@?\.(service|socket|timer)", file)
     return found is not None and found[1] == name
+
+
+def mps(name: str, cards: Iterable[str]) -> str:
+    """Return the unit of the MPS server of an environment's services that share these cards.
+
+    No service's name begins with `_`, so no service has this one.
+
+    Args:
+        name: The environment.
+        cards: The cards that they name, none for any.
+    """
+    named = "-".join(re.sub(r"[^A-Za-z0-9]", "_", card) for card in sorted(cards))
+    return f"envbuild-{name}._mps-{named or 'any'}.service"
 
 
 def service_unit(name: str, service: str, kind: str) -> str:

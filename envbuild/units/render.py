@@ -9,7 +9,7 @@ import jinja2
 from envbuild.errors import InputError, RecipeError
 from envbuild.recipe.load import LoadedRecipe
 from envbuild.recipe.service_checks import gpu_of
-from envbuild.units import names, versions, view
+from envbuild.units import cards, names, versions, view
 from envbuild.units.model import Manager, Origin, UnitFile
 from envbuild.units.view import Place, Unwritable
 
@@ -81,7 +81,7 @@ def render(
     try:
         for unit, template, values in _wanted(loaded, origin, manager):
             shared = unit == names.NODES
-            header = of_service if template == "service" else head
+            header = of_service if template in {"mps", "service"} else head
             if shared:
                 header = [f"{_WRITTEN_BY}`", _NOT_TO_EDIT]
             text = templates.text(template, {**values, "header": header})
@@ -119,6 +119,9 @@ def _wanted(
 ) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
     """Give each unit's name, its template, and what the template is given."""
     recipe = loaded.recipe
+    if manager.scope == "system":
+        for unit, values in cards.servers(recipe, origin):
+            yield unit, "mps", values
     yield (
         names.slice_of(recipe.name),
         "slice",

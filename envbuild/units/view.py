@@ -13,7 +13,7 @@ from envbuild.recipe import signals, words
 from envbuild.recipe.model import Recipe
 from envbuild.recipe.service import Limits, Restart, Service, Stop
 from envbuild.recipe.service_checks import MARGIN_S, argv, gpu_of
-from envbuild.units import escape, names
+from envbuild.units import cards, escape, names
 from envbuild.units.model import Manager, Origin
 from envbuild.units.paths import Seen, seen
 
@@ -106,9 +106,10 @@ def service(place: Place) -> View:
     cache = f"envbuild/{name}/{user}"
     files = _at(path, seen, wish, place.origin)
     gpu = gpu_of(wish)
+    own = _cards(place, path)
     system = place.manager.scope == "system"
     return {
-        **_order(place, gpu=gpu is not None),
+        **_order(place, gpu=gpu is not None, server=own["server"] if own else None),
         **_times(wish),
         "description": _description(wish.description or f"{place.name} of {name}", path, text),
         "type": _type(wish),
@@ -135,9 +136,21 @@ def service(place: Place) -> View:
         "group": wish.group,
         **_files(files, path, text),
         "gpu": gpu is not None,
+        "cards": own,
+        "variables": cards.variables(),
         "network": wish.network or "full",
         "wanted_by": _wanted_by(wish, system=system),
     }
+
+
+def _cards(place: Place, path: Path) -> View | None:
+    """Return what concerns cards; a user's manager can keep none from anybody."""
+    if place.manager.scope == "user":
+        return None
+    found: View | None = _at(
+        (*path, "gpu"), cards.of_service, place.recipe, place.name, place.origin
+    )
+    return found
 
 
 def limits(wish: Limits | None, path: Path) -> list[tuple[str, str]]:
@@ -277,7 +290,7 @@ def _files(files: Seen, path: Path, finish: Callable[[str], str]) -> Mapping[str
     }
 
 
-def _order(place: Place, *, gpu: bool) -> Mapping[str, Any]:
+def _order(place: Place, *, gpu: bool, server: str | None) -> Mapping[str, Any]:
     """Return what it requires, wants and follows."""
     wish, known = place.service, place.recipe.services
     name = place.recipe.name
@@ -286,8 +299,9 @@ def _order(place: Place, *, gpu: bool) -> Mapping[str, Any]:
     if gpu and place.manager.scope == "system":
         requires.append(names.NODES)
         after += [names.NODES, *_AFTER_CARDS]
-    after = list(dict.fromkeys(after))
+    after = list(dict.fromkeys([*after, server] if server else after))
     return {
+        "binds": [server] if server else [],
         "requires": list(dict.fromkeys(requires)),
         "wants": [_ONLINE] if _ONLINE in after and _ONLINE not in requires else [],
         "after": after,

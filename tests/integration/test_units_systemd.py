@@ -29,6 +29,9 @@ def _analyze(program: Callable[[str], str]) -> None:
     program("systemd-analyze")
 
 
+_NVIDIAS = re.compile("/usr/bin/nvidia-(cuda-mps-control|modprobe)")
+
+
 def _written(folder: Path, loaded: LoadedRecipe, manager: Manager) -> list[Path]:
     """Write a recipe's units with programs that are there."""
     prefix = folder / "prefix"
@@ -42,7 +45,7 @@ def _written(folder: Path, loaded: LoadedRecipe, manager: Manager) -> list[Path]
     files: list[Path] = []
     for file in render(loaded, origin, manager, Templates()):
         path = folder / file.name
-        path.write_text(file.text.replace("/usr/bin/nvidia-modprobe", "/bin/true"))
+        path.write_text(_NVIDIAS.sub("/bin/true", file.text))
         files.append(path)
     return files
 
@@ -60,12 +63,18 @@ def test_what_ships_is_silent_and_closed(name: str, tmp_path: Path) -> None:
         file = tmp_path / names.service_unit(name, service, wish.kind)
         seen = systemd_reading.exposure(file, at_most=1.3 if gpu_of(wish) is None else 2.0)
         assert seen.returncode == 0, seen.stdout
+    for file in files:
+        if "._mps-" in file.name:
+            seen = systemd_reading.exposure(file, at_most=2.0)
+            assert seen.returncode == 0, seen.stdout
 
 
 _KINDS = """
 services:
   plain: {exec: x, user: trainer, working_directory: /home/trainer/x, write: [/home/trainer/x]}
   card: {exec: [x], gpu: 2, limits: {cpus: 0-3, io_read_bandwidth: {/: 1G}}, network: none}
+  shared: {exec: x, user: trainer, gpu: {memory: 8G, sm_share: 30.5%, cards: ["0000:1b:00.0"]}}
+  part: {exec: x, gpu: {memory: 50%, isolation: mig}}
   once: {exec: x, kind: oneshot, restart: {policy: on-failure}}
   daily: {exec: x, kind: timer, schedule: "Mon *-*-* 03:00"}
   asked: {exec: x, kind: socket, listen: [8000, "[::1]:9000", /run/x.sock], network: loopback}

@@ -20,9 +20,9 @@ def test_activation_as_systemd_reads_it() -> None:
 
 
 def test_the_script_is_the_module() -> None:
-    assert Path(ready.__file__).read_text() == unit_environment.READY
+    assert Path(ready.__file__).read_text() == unit_environment.SCRIPTS["ready.py"]
     assert "envbuild" not in [
         line.split()[1]
-        for line in unit_environment.READY.splitlines()
+        for line in unit_environment.SCRIPTS["ready.py"].splitlines()
         if line.startswith(("import ", "from "))
     ]

@@ -176,8 +176,12 @@ def test_devices_of_a_service_with_cards() -> None:
     assert values(unit, "DeviceAllow") == ["/dev/nvidiactl rw", "char-nvidia-uvm rw"]
     assert "envbuild-gpu-nodes.service" in values(unit, "Requires")
     assert "envbuild-gpu-nodes.service" in values(unit, "After")
-    assert "ExecStartPre" not in unit
     assert values(unit, "SupplementaryGroups") == []
+    own = f"+{PREFIX}/bin/python -I {PREFIX}/.envbuild/cards.py"
+    words = "--job x.a --mode whole --affinity auto --count 1"
+    assert values(unit, "ExecStartPre") == [f"{own} take %n {words}"]
+    assert values(unit, "ExecStopPost") == [f"{own} give %n"]
+    assert values(unit, "EnvironmentFile")[1:] == ["-/run/envbuild/cards/%n.env"]
     nodes = units["envbuild-gpu-nodes.service"]
     assert values(nodes, "ExecStart")[0] == "/usr/bin/nvidia-modprobe -u -c 0"
 
@@ -195,10 +199,66 @@ def test_no_card_no_device() -> None:
         assert values(units["envbuild-x.a.service"], "PrivateDevices") == ["yes"]
 
 
-def test_cards_are_never_in_a_unit() -> None:
-    unit = _one("exec: x, gpu: {cards: [GPU-0f1e2d3c-0000]}")
-    assert "GPU-0f1e2d3c" not in unit
-    assert "/dev/nvidia0" not in unit
+def test_a_unit_names_no_card_but_those_of_the_recipe() -> None:
+    assert "/dev/nvidia0" not in _one("exec: x, gpu: {cards: [0]}")
+    unit = _one("exec: x, gpu: {cards: [GPU-0f1e2d3c-0000, '1b:00.0']}")
+    (taken,) = values(unit, "ExecStartPre")
+    assert taken.endswith("--count 2 --card GPU-0f1e2d3c-0000 --card 1b:00.0")
+    assert values(unit, "DeviceAllow") == ["/dev/nvidiactl rw", "char-nvidia-uvm rw"]
+
+
+def test_cpus_of_the_recipe_are_not_replaced_by_those_near_the_card() -> None:
+    unit = _one("exec: x, gpu: 1, limits: {cpus: 0-3}")
+    assert "--affinity none" in values(unit, "ExecStartPre")[0]
+
+
+def test_clients_of_mps_are_bound_to_their_server() -> None:
+    text = """services:
+  a: {exec: x, gpu: {memory: 40G, sm_share: 80%}}
+  b: {exec: x, gpu: {memory: 8GB, isolation: mps}}
+  c: {exec: x, gpu: {sm_share: 10%, cards: ["1"], isolation: mps}}
+"""
+    units = rendered(text)
+    server = "envbuild-x._mps-any.service"
+    assert {name for name in units if "_mps" in name} == {server, "envbuild-x._mps-1.service"}
+    for name in ("a", "b"):
+        unit = units[f"envbuild-x.{name}.service"]
+        assert values(unit, "BindsTo") == [server]
+        assert server in values(unit, "After")
+        assert f"--server {server}" in values(unit, "ExecStartPre")[0]
+        folder = "/run/envbuild-mps/x._mps-any"
+        assert f'"CUDA_MPS_PIPE_DIRECTORY={folder}/pipe"' in values(unit, "Environment")
+        assert values(unit, "ReadWritePaths") == [f"-{folder}"]
+    assert '"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=80"' in values(
+        units["envbuild-x.a.service"], "Environment"
+    )
+    unit = units[server]
+    assert values(unit, "User") == ["eb-x"]
+    assert values(unit, "RuntimeDirectory") == [
+        "envbuild-mps/x._mps-any/pipe envbuild-mps/x._mps-any/log"
+    ]
+    assert values(unit, "ExecStop") == ["/usr/bin/nvidia-cuda-mps-control"]
+    assert [line.split()[3] for line in values(unit, "ExecStopPost")] == ["back", "give"]
+    assert "--card 1" in values(units["envbuild-x._mps-1.service"], "ExecStartPre")[0]
+
+
+def test_a_user_has_no_ledger_of_cards() -> None:
+    units = rendered("services: {a: {exec: x, gpu: 1}}", manager=Manager(scope="user"))
+    assert "cards.py" not in units["envbuild-x.a.service"]
+
+
+@pytest.mark.parametrize(
+    ("wish", "what"),
+    [
+        ("memory: 50%", "a limit under MPS is an amount"),
+        ("sm_share: 130%", "at most 100%"),
+        ("memory: infinity", "no card has that much"),
+    ],
+)
+def test_shares_that_cannot_be(wish: str, what: str) -> None:
+    with pytest.raises(RecipeError) as refused:
+        rendered(f"services: {{a: {{exec: x, gpu: {{{wish}}}}}}}")
+    assert what in f"{refused.value.message}{refused.value.details}"
 
 
 def test_two_users_on_one_mps_server_are_refused() -> None:

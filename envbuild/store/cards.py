@@ -1,0 +1,368 @@
+"""Give cards to a service when it starts; a copy lies in each generation and is run by its Python.
+
+`cards.py take UNIT …` chooses cards, notes them in the host's ledger below /run/envbuild, lets the
+unit open their nodes and no other card's, and writes the variables that its program gets;
+`cards.py give UNIT` gives them back. A unit runs the first before its program and the second after
+its end, however that came. Both run as root in the unit's own cgroup.
+
+The unit's properties are set until the next boot (`systemctl set-property --runtime`): that needs
+no reload, and a reload keeps them. What is below /run is gone after a boot, as the claims are.
+It imports nothing of envbuild and runs on every Python from 3.9 on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fcntl
+import json
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+LATER = 75
+"""Exit code where it may work later (sysexits.h, EX_TEMPFAIL)."""
+_NODES = ("/dev/nvidiactl rw", "char-nvidia-uvm rw")
+_SIZES = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
+_GIS = "proc/driver/nvidia/capabilities/gpu{}/mig"
+_SYSTEMCTL = ("/usr/bin/systemctl", "/bin/systemctl")
+
+_KILLED = {"signal", "core-dump", "oom-kill", "watchdog"}  # systemd.exec(5), $SERVICE_RESULT
+
+Card = dict[str, Any]
+Held = dict[str, Card]
+
+
+class No(Exception):
+    """What is wanted cannot be given; the reason in words."""
+
+
+class Host:
+    """The machine, below a root."""
+
+    def __init__(self, root: Path) -> None:
+        """Take the root."""
+        self.root = root
+        self.own = root / "run/envbuild"
+
+    def text(self, name: str) -> str:
+        """Return what a file says, nothing where there is none."""
+        try:
+            return (self.root / name).read_text()
+        except OSError:
+            return ""
+
+    def names(self, name: str) -> list[str]:
+        """Return the names in a folder, none where there is none."""
+        try:
+            return sorted(each.name for each in (self.root / name).iterdir())
+        except OSError:
+            return []
+
+    def cards(self) -> list[Card]:
+        """Return the cards in the order of their addresses, as NVML counts them."""
+        found: list[Card] = []
+        for address in self.names("proc/driver/nvidia/gpus"):
+            text = self.text(f"proc/driver/nvidia/gpus/{address}/information")
+            told = dict(re.findall(r"^([^:\n]+):\s*(.*?)\s*$", text, re.MULTILINE))
+            minor = told.get("Device Minor", f"{len(found)}")
+            found.append(
+                {
+                    "index": len(found),
+                    "address": address.lower(),
+                    "uuid": told.get("GPU UUID", ""),
+                    "minor": int(minor),
+                }
+            )
+        return found
+
+    def instances(self) -> list[Card]:
+        """Return the MIG instances that were made for jobs and that are still there."""
+        found: list[Card] = []
+        for one in json.loads(self.text("run/envbuild/instances.json") or "[]"):
+            folder = _GIS.format(one["minor"]) + f"/gi{one['gpu_instance']}"
+            inner = f"{folder}/ci{one['compute_instance']}/access"
+            texts = (self.text(f"{folder}/access"), self.text(inner))
+            minors = [re.search(r"DeviceFileMinor:\s*(\d+)", text) for text in texts]
+            caps = [int(minor[1]) for minor in minors if minor is not None]
+            if len(caps) == len(minors):
+                found.append({**one, "caps": caps})
+        return found
+
+    def cut(self, card: Card) -> bool:
+        """Tell whether a card is in parts: it has MIG instances, whoever made them."""
+        return any(name.startswith("gi") for name in self.names(_GIS.format(card["minor"])))
+
+    def runs(self, cgroup: str) -> bool:
+        """Tell whether a unit's cgroup is there: then it runs, or is about to."""
+        return (self.root / f"sys/fs/cgroup{cgroup}").is_dir()
+
+    def cgroup(self) -> str:
+        """Return the cgroup that this process is in."""
+        found = re.search(r"^0::(.*)$", self.text("proc/self/cgroup"), re.MULTILINE)
+        return found[1] if found else "/"
+
+    def near(self, cards: list[Card]) -> dict[str, str]:
+        """Return what is next to cards: CPUs and memory nodes; nothing where the host has one."""
+        cpus: list[str] = []
+        nodes: list[str] = []
+        for card in cards:
+            folder = f"sys/bus/pci/devices/{card['address']}"
+            nodes.append(self.text(f"{folder}/numa_node").strip())
+            cpus.append(self.text(f"{folder}/local_cpulist").strip())
+        if not all(cpus) or any(not node.isdigit() for node in nodes):
+            return {}
+        return {
+            "AllowedCPUs": ",".join(dict.fromkeys(cpus)),
+            "AllowedMemoryNodes": ",".join(dict.fromkeys(nodes)),
+        }
+
+
+class Ledger:
+    """Which unit has what; one process at a time has it."""
+
+    def __init__(self, host: Host) -> None:
+        """Wait for the lock, read what is held, and leave out units that are gone."""
+        (host.own / "cards").mkdir(mode=0o755, parents=True, exist_ok=True)
+        self._path = host.own / "cards.json"
+        self._lock = os.open(host.own / "cards.lock", os.O_CREAT | os.O_RDWR, 0o600)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        held: Held = {}
+        with contextlib.suppress(OSError, ValueError):
+            held = json.loads(self._path.read_text())
+        self.held = {unit: one for unit, one in held.items() if host.runs(one["cgroup"])}
+
+    def write(self) -> None:
+        """Keep what is held, whole or not at all."""
+        _replace(self._path, json.dumps(self.held, indent=1, sort_keys=True) + "\n")
+
+    def close(self) -> None:
+        """Let the next one in."""
+        os.close(self._lock)
+
+
+def take(host: Host, wish: argparse.Namespace) -> None:
+    """Give a unit its cards.
+
+    Raises:
+        No: There are none for it, or systemd does not let it open them.
+    """
+    ledger = Ledger(host)
+    try:
+        ledger.held.pop(wish.unit, None)
+        got = chosen(host, wish, ledger.held)
+        got["cgroup"] = host.cgroup()
+        ledger.held[wish.unit] = got
+        ledger.write()
+        try:
+            _set_properties(wish, _properties(host, wish, got))
+            _replace(_variables(host, wish.unit), _lines(wish, got))
+        except BaseException:
+            del ledger.held[wish.unit]
+            ledger.write()
+            raise
+    finally:
+        ledger.close()
+    _say(f"{wish.unit} has {', '.join(got['cards'])}")
+
+
+def give(host: Host, wish: argparse.Namespace) -> None:
+    """Take a unit's cards back."""
+    ledger = Ledger(host)
+    try:
+        ledger.held.pop(wish.unit, None)
+        ledger.write()
+        with contextlib.suppress(FileNotFoundError):
+            _variables(host, wish.unit).unlink()
+    finally:
+        ledger.close()
+    if wish.server and os.environ.get("SERVICE_RESULT") in _KILLED:
+        # A client that was killed leaves its server in an unknown state (NVIDIA MPS documentation,
+        # client early termination); what is bound to the server is started anew with it.
+        _systemctl(wish, "restart", "--no-block", wish.server)
+
+
+def chosen(host: Host, wish: argparse.Namespace, held: Held) -> Card:
+    """Return what a unit gets beside what others have.
+
+    Raises:
+        No: There is nothing for it.
+    """
+    if wish.mode == "mig":
+        return _instance(host, wish, held)
+    if wish.server:
+        if wish.server not in held:
+            what = f"{wish.server} has no card: it does not run"
+            raise No(what)
+        return {**held[wish.server], "whole": []}
+    cards = host.cards()
+    if not cards:
+        what = "the driver shows no card in /proc/driver/nvidia/gpus"
+        raise No(what)
+    taken = {
+        card: unit
+        for unit, one in held.items()
+        if not (wish.mode == "none" and one["mode"] == "none")
+        for card in one["whole"]
+    }
+    allowed = [card for card in cards if not wish.card or _is_one(card, wish.card)]
+    if wish.card and len(allowed) < len(wish.card):
+        what = f"there are no cards {', '.join(wish.card)}, only {len(allowed)} of them"
+        raise No(what)
+    cut = [card["address"] for card in allowed if host.cut(card)]
+    free = [card for card in allowed if card["address"] not in {*taken, *cut}]
+    if len(free) < wish.count:
+        reasons = [f"it wants {wish.count} of {len(allowed)} cards, and {len(free)} are free"]
+        reasons += [f"{user} has {card}" for card, user in taken.items()]
+        reasons += [f"{card} is cut by MIG" for card in cut]
+        raise No("; ".join(reasons))
+    return _whole(wish, _together(host, free, wish.count))
+
+
+def _together(host: Host, free: list[Card], count: int) -> list[Card]:
+    """Return cards next to one memory node where there are as many, else the first ones."""
+    by_node: dict[str, list[Card]] = {}
+    for card in free:
+        by_node.setdefault(host.near([card]).get("AllowedMemoryNodes", ""), []).append(card)
+    fitting = [cards for cards in by_node.values() if len(cards) >= count]
+    return (min(fitting, key=len) if fitting else free)[:count]
+
+
+def _whole(wish: argparse.Namespace, cards: list[Card]) -> Card:
+    addresses = [card["address"] for card in cards]
+    uuids = [card["uuid"] for card in cards]
+    if any(not uuid or "?" in uuid for uuid in uuids):  # a card that never woke has none yet
+        uuids = [f"{card['index']}" for card in cards]
+    return {
+        "mode": wish.mode,
+        "cards": uuids,
+        "whole": addresses,
+        "addresses": addresses,
+        "nodes": [f"/dev/nvidia{card['minor']} rw" for card in cards],
+    }
+
+
+def _instance(host: Host, wish: argparse.Namespace, held: Held) -> Card:
+    taken = {card for one in held.values() for card in one["cards"]}
+    there = host.instances()
+    fitting = [
+        one
+        for one in there
+        if one["uuid"] not in taken
+        and one["memory_mib"] >= _mib(wish.memory, one["card_mib"])
+        and one["sm_percent"] >= float(wish.sm.rstrip("%") or 0)
+        and (not wish.card or _is_one(one, wish.card))
+    ]
+    if not fitting:
+        what = f"none of {len(there)} MIG instances is free and has what it wants"
+        msg = f"{what}; envbuild slice apply makes instances"
+        raise No(msg)
+    own = [one for one in fitting if one["job"] == wish.job]
+    one = min(own or fitting, key=lambda each: (each["memory_mib"], each["sm_percent"]))
+    caps = [f"/dev/nvidia-caps/nvidia-cap{minor} r" for minor in one["caps"]]
+    return {
+        "mode": wish.mode,
+        "cards": [one["uuid"]],
+        "whole": [],
+        "addresses": [one["address"]],
+        "nodes": [f"/dev/nvidia{one['minor']} rw", *caps],
+    }
+
+
+def _is_one(card: Card, words: list[str]) -> bool:
+    return any(_is(card, word) for word in words)
+
+
+def _is(card: Card, word: str) -> bool:
+    if word.isdigit():
+        return bool(card["index"] == int(word))
+    if word.startswith(("GPU-", "MIG-")):
+        return word in {card["uuid"], card.get("card_uuid")}
+    tail = ":".join(word.lower().split(":")[-2:])
+    return str(card["address"]).endswith(tail)
+
+
+def _mib(text: str, whole: float) -> float:
+    """Return the MiB of a size, or of a share of a card."""
+    if text.endswith("%"):
+        return whole * float(text[:-1]) / 100
+    found = re.fullmatch(r"([\d.]+)([KMGT]?)B?", text)
+    return float(found[1]) * 1024.0 ** (_SIZES[found[2]] - 2) if found else 0.0
+
+
+def _properties(host: Host, wish: argparse.Namespace, got: Card) -> list[str]:
+    found = ["DeviceAllow=", *(f"DeviceAllow={node}" for node in (*_NODES, *got["nodes"]))]
+    if wish.affinity == "auto":
+        cards = [card for card in host.cards() if card["address"] in got["addresses"]]
+        found += [f"{name}={value}" for name, value in host.near(cards).items()]
+    return found
+
+
+def _set_properties(wish: argparse.Namespace, properties: list[str]) -> None:
+    if not _systemctl(wish, "set-property", "--runtime", wish.unit, *properties):
+        what = "systemd does not let it open its cards"
+        raise No(what)
+
+
+def _systemctl(wish: argparse.Namespace, *words: str) -> bool:
+    """Run systemctl, and tell whether it did it."""
+    program = next((each for each in (wish.systemctl, *_SYSTEMCTL) if os.access(each, os.X_OK)), "")
+    try:
+        child = os.posix_spawn(program, [program, *words], os.environ)
+    except OSError as error:
+        what = f"systemctl cannot be run: {error.strerror}"
+        raise No(what) from error
+    return os.waitpid(child, 0)[1] == 0
+
+
+def _variables(host: Host, unit: str) -> Path:
+    return host.own / "cards" / f"{unit}.env"
+
+
+def _lines(wish: argparse.Namespace, got: Card) -> str:
+    lines = ["CUDA_DEVICE_ORDER=PCI_BUS_ID", f"CUDA_VISIBLE_DEVICES={','.join(got['cards'])}"]
+    if wish.server and wish.memory:
+        limits = (f"{number}={wish.memory}" for number in range(len(got["cards"])))
+        lines.append(f"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT={','.join(limits)}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _replace(path: Path, text: str) -> None:
+    beside = path.with_name(f"{path.name}.new")
+    beside.write_text(text)
+    beside.chmod(0o644)
+    beside.replace(path)
+
+
+def _say(text: str) -> None:
+    os.write(2, f"{text}\n".encode())
+
+
+def main(words: list[str]) -> int:
+    """Do what the words say, and return the exit code."""
+    parser = argparse.ArgumentParser(prog="cards.py")
+    parser.add_argument("what", choices=("take", "give"))
+    parser.add_argument("unit")
+    parser.add_argument("--job", default="", help="for whom instances were made: NAME.SERVICE")
+    parser.add_argument("--count", type=int, default=1)
+    parser.add_argument("--card", action="append", default=[])
+    parser.add_argument("--mode", choices=("whole", "mig", "mps", "none"), default="whole")
+    parser.add_argument("--memory", default="")
+    parser.add_argument("--sm", default="")
+    parser.add_argument("--server", default="", help="the unit of its MPS server")
+    parser.add_argument("--affinity", choices=("auto", "none"), default="none")
+    parser.add_argument("--root", type=Path, default=Path("/"), help="of the host that is read")
+    parser.add_argument("--systemctl", default="", help="another systemctl")
+    wish = parser.parse_args(words)
+    try:
+        {"take": take, "give": give}[wish.what](Host(wish.root), wish)
+    except (No, OSError) as error:
+        _say(f"{wish.unit}: {error}")
+        return LATER
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
