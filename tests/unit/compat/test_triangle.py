@@ -7,12 +7,33 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from envbuild.compat.model import Facts
 from envbuild.compat.tables import load
-from envbuild.compat.triangle import Judged, Wanted, first_with_code, judged, nearest, works
+from envbuild.compat.triangle import (
+    Judged,
+    Wanted,
+    driver_numbers,
+    first_with_code,
+    judged,
+    nearest,
+    works,
+)
 
 FACTS = load()
 CAPABILITIES = [row.capability for row in FACTS.architectures]
+CONDA = replace(FACTS, builds=tuple(row for row in FACTS.builds if row.build_string))
+TABLES = st.sampled_from([FACTS, CONDA])
+LAST_BRANCHES = {
+    f"{row.last_branch} is the last driver branch that runs {row.capability}"
+    for row in FACTS.architectures
+    if row.last_branch is not None
+}
 DRIVERS = ["450", "525.60.13", "535.54.03", "550", "550.54.15", "570.26", "580", "590", "620"]
+DRIVER_VERSIONS = (
+    st.sampled_from([row.driver or "580" for row in FACTS.toolkits])
+    | st.integers(390, 700).map(str)
+    | st.tuples(st.integers(390, 700), st.integers(0, 300)).map("{0[0]}.{0[1]:02}".format)
+)
 
 
 def names(found: list[Judged]) -> list[str]:
@@ -94,6 +115,14 @@ def test_ptx_needs_the_driver_of_the_toolkit_that_made_it() -> None:
     assert (one.answer, one.driver) == ("jit", "550.54.14")
 
 
+def test_conda_builds_are_among_what_is_tested() -> None:
+    assert {(row.framework, row.origin) for row in CONDA.builds} == {
+        ("pytorch", "pytorch"),
+        ("pytorch", "conda-forge"),
+        ("jax", "conda-forge"),
+    }
+
+
 def test_a_card_older_than_the_driver_branch() -> None:
     wanted = pytorch("==2.4.0", capabilities=("7.0",), driver="580")
     assert works(FACTS, wanted)
@@ -111,6 +140,25 @@ def test_a_python_without_a_wheel_and_what_is_near() -> None:
         assert len(each.reasons) == 1
 
 
+def exactly(wanted: Wanted, each: Judged) -> Wanted:
+    """Return a set with all that a build is, as far as the set is open there."""
+    build = each.build
+    pinned = build.cudnn if (build.cudnn or "<")[0].isdigit() else None
+    return replace(
+        wanted,
+        framework=build.framework,
+        versions=f"{wanted.versions},=={build.version}".lstrip(","),
+        driver=wanted.driver or each.driver,
+        cuda=wanted.cuda or build.cuda or build.cuda_major,
+        cudnn=wanted.cudnn or pinned,
+        python=wanted.python or next(iter(build.pythons), None),
+    )
+
+
+def alone(facts: Facts, each: Judged) -> Facts:
+    return replace(facts, builds=(each.build,))
+
+
 WANTED = st.builds(
     Wanted,
     capabilities=st.lists(st.sampled_from(CAPABILITIES), max_size=2).map(tuple),
@@ -123,34 +171,41 @@ WANTED = st.builds(
 )
 
 
-@given(WANTED)
+@given(WANTED, TABLES)
 @settings(deadline=None, max_examples=40)
-def test_a_set_works_exactly_where_it_is_listed(wanted: Wanted) -> None:
+def test_a_set_works_exactly_where_it_is_listed(wanted: Wanted, facts: Facts) -> None:
     """Asking for exactly what a listed build is says yes; for one that is not listed, no."""
-    listed = set(names(works(FACTS, wanted)))
-    for each in judged(FACTS, wanted)[::7]:
-        build = each.build
-        assert (build.name in listed) is not bool(each.reasons)
-        full = replace(wanted, framework=build.framework, versions=f"=={build.version}")
-        if not each.reasons:
-            assert build.name in names(works(FACTS, full))
+    listed = set(names(works(facts, wanted)))
+    for each in judged(facts, wanted)[::3]:
+        full = exactly(wanted, each)
+        assert (each.build.name in listed) is not bool(each.reasons)
+        assert bool(works(alone(facts, each), full)) is (each.build.name in listed)
 
 
-@given(WANTED)
+@given(WANTED, TABLES)
 @settings(deadline=None, max_examples=40)
-def test_a_newer_driver_loses_nothing_unless_a_card_s_last_branch_says_so(wanted: Wanted) -> None:
-    last = min(
-        (
-            row.last_branch
-            for row in FACTS.architectures
-            if row.capability in wanted.capabilities and row.last_branch is not None
-        ),
-        default=10_000,
-    )
+def test_what_speaks_against_a_set_is_all_that_does(wanted: Wanted, facts: Facts) -> None:
+    """With the named parts left open a build works, and each reason has a source."""
+    for each in [one for one in judged(facts, wanted) if one.reasons][::3]:
+        parts = {reason.part for reason in each.reasons}
+        assert all(reason.what and reason.sources for reason in each.reasons)
+        opened = dict.fromkeys(parts & {"driver", "cuda", "cudnn", "python"})
+        cards = () if "gpu" in parts else wanted.capabilities
+        versions = "" if "framework" in parts else wanted.versions
+        relaxed = replace(wanted, capabilities=cards, versions=versions, **opened)  # type: ignore[arg-type]
+        assert works(alone(facts, each), relaxed)
+
+
+@given(WANTED, TABLES, st.lists(DRIVER_VERSIONS, min_size=2, max_size=4))
+@settings(deadline=None, max_examples=40)
+def test_a_newer_driver_loses_nothing_unless_a_card_s_last_branch_says_so(
+    wanted: Wanted, facts: Facts, drivers: list[str]
+) -> None:
     before: set[str] = set()
-    for driver in DRIVERS:
-        if int(driver.partition(".")[0]) > last:
-            break
-        now = set(names(works(FACTS, replace(wanted, driver=driver))))
-        assert before <= now
-        before = now
+    for driver in sorted(drivers, key=driver_numbers):
+        found = judged(facts, replace(wanted, driver=driver))
+        for each in found:
+            if each.build.name in before:
+                assert {reason.what for reason in each.reasons} <= LAST_BRANCHES
+                assert all(reason.part == "driver" for reason in each.reasons)
+        before = {each.build.name for each in found if not each.reasons}
