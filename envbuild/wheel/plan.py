@@ -189,7 +189,10 @@ def _follow(work: _Work) -> None:
                 why = known.why if reason in known.why else (*known.why, reason)
                 work.rebuilds[other] = replace(known, why=why, after=after)
                 continue
-            made = _rebuild(work, other, work.of(other), (reason,))
+            parts = work.of(other)
+            own = [evidence.answer(part, work.question).reasons for part in parts]
+            reasons = dict.fromkeys((reason, *(each for told in own for each in told)))
+            made = _rebuild(work, other, parts, tuple(reasons))
             abi = made.abi or work.rebuilds[unit].abi
             work.rebuilds[other] = replace(made, after=(unit,), abi=abi)
             todo.append(other)
@@ -212,8 +215,13 @@ def _others(work: _Work, units: Sequence[str]) -> None:
                     hint=hint,
                 )
             )
-        elif part.facts is not None and part.half == "pypi":
+        elif part.facts is not None and _may_be_built(part):
             work.spared += _elsewhere(work, part)
+
+
+def _may_be_built(part: Reading) -> bool:
+    """Say whether anybody but its maker can build it: NVIDIA publishes libraries, not sources."""
+    return part.half == "pypi" and not part.package.name.startswith("nvidia-")
 
 
 def _requires(work: _Work, part: Reading, unit: str) -> bool:
@@ -302,7 +310,8 @@ def _source(unit: str, first: Reading, own: PackageBuild, question: Question) ->
         return None
     package = first.package
     index = None if isinstance(package, CondaPackage) else package.index
-    return Sdist(name=canonicalize_name(unit), version=package.version, index=index)
+    public = package.version.partition("+")[0]  # a rebuilt one has its own label behind it
+    return Sdist(name=canonicalize_name(unit), version=public, index=index)
 
 
 def _ordered(work: _Work) -> Iterator[Rebuild]:

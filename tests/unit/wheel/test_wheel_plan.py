@@ -69,7 +69,7 @@ def test_the_wheel_of_pytorch_24_as_it_was_read() -> None:
     assert evidence.what == ".comment: GCC 9.3.1, GCC 4.8.5"
     assert evidence.read == "generation"
     assert torch.abi == vision.abi == "old"
-    assert [reason.cause for reason in vision.why] == ["links"]
+    assert [reason.cause for reason in vision.why] == ["links", "compiler"]
     assert [(one.where, one.what) for one in vision.why[0].evidence] == [
         ("torchvision/_C.so", "NEEDED: libc10.so, libtorch.so"),
         ("torchvision/image.so", "NEEDED: libc10.so"),
@@ -270,6 +270,16 @@ def test_only_what_is_named_is_rebuilt_and_others_are_told() -> None:
     named = made("{compiler: gcc 12, packages: {NumPy: {}}}", TORCH_24, numpy)
     assert answers(named) == {"torch": "no", "numpy": "yes"}
     assert named.spared[0].why == "build.packages does not name it"
+
+
+def test_nvidias_libraries_are_not_listed() -> None:
+    nccl = wheel("nvidia-nccl-cu12==2.20.5", file("nvidia/nccl/lib/libnccl.so.2", "GCC 8.5.0"))
+    assert answers(made("{compiler: gcc 12}", TORCH_24, nccl)) == {"torch": "yes"}
+
+
+def test_the_sdist_of_a_rebuilt_wheel_is_that_of_its_release() -> None:
+    (one,) = made("{when: always, packages: {a: {}}}", wheel("a==1.2+gcc12", read=False)).rebuilds
+    assert one.source == Sdist(name="a", version="1.2")
 
 
 def test_a_name_that_the_lock_lacks() -> None:
