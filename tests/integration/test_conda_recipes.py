@@ -51,6 +51,7 @@ def half(loaded: load.LoadedRecipe, access: Access, cache: Path) -> CondaHalf:
         "h100-jax",
         "a100-jax0428",
         "cpu-arm",
+        "torch-from-source",
     ],
 )
 def test_a_recipe_that_ships_solves_and_agrees(name: str, access: Access, cache: Path) -> None:
@@ -60,7 +61,7 @@ def test_a_recipe_that_ships_solves_and_agrees(name: str, access: Access, cache:
     assert all(packages for packages in found.platforms.values())
     codes = {finding.code for finding in found.findings}
     assert codes <= {"weak-hash", "no-upload-time"}
-    assert ("weak-hash" in codes) == (name == "h100-pt24")
+    assert ("weak-hash" in codes) == (name in {"h100-pt24", "torch-from-source"})
 
 
 TWO_PLATFORMS = """\
