@@ -7,7 +7,7 @@ from envbuild.compat.binaries import codes_text
 from envbuild.native.code import Capability
 from envbuild.native.differences import Difference
 from envbuild.native.judge import plain_name
-from envbuild.native.model import ElfFacts, NativeFacts, version_text
+from envbuild.native.model import FAMILIES, ElfFacts, NativeFacts, version_text
 
 _WORDS = {"native": "runs", "jit": "compiled by the driver first", "none": "NO CODE"}
 Verdicts = Mapping[Capability, Mapping[str, str]]
@@ -121,6 +121,7 @@ def _file(file: ElfFacts) -> dict[str, object]:
         "glibc": version_text(file.floor("GLIBC")),
         "glibcxx": version_text(file.floor("GLIBCXX")),
         "cxxabi": version_text(file.floor("CXXABI")),
+        "closure": {family.lower(): version_text(file.outer_floor(family)) for family in FAMILIES},
         "unversioned": [
             {"symbol": symbol, "version": f"{family}_{version_text(version)}"}
             for symbol, (family, version) in file.unversioned

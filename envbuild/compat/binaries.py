@@ -77,14 +77,15 @@ def _libraries(facts: NativeFacts, family: Family, there: Version | None) -> Ite
     floor = facts.floor(family)
     if there is None or floor is None or floor <= there:
         return
-    files = [one.path for one in facts.files if (one.floor(family) or ()) > there]
+    over = [one for one in facts.files if (one.outer_floor(family) or ()) > there]
+    files = [one.path for one in over if (one.floor(family) or ()) > there]
     open_names = {
         name
-        for one in facts.files
+        for one in over
         for name, (other, version) in one.unversioned
         if other == family and version > there
     }
-    named = max((v for one in facts.files if (v := _named(one, family))), default=())
+    named = max((v for one in over if (v := _named(one, family))), default=())
     hidden = named <= there
     library = "glibc" if family == "GLIBC" else "libstdc++"
     why = f"{listed(files)} {'needs' if len(files) == 1 else 'need'} it"

@@ -2,6 +2,7 @@
 
 import re
 import struct
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import BinaryIO
 
@@ -115,7 +116,7 @@ def _linking(elf: Tables, facts: ElfFacts) -> ElfFacts:
     texts = _texts(elf)
     needed = tuple(texts.get(tables.DT_NEEDED, ()))
     soname = next(iter(texts.get(tables.DT_SONAME, ())), None)
-    floors = _floors(elf)
+    floors = _newest(name for _, name in elf.needed_versions())
     libc = _libc(elf, needed, floors.get("GLIBC"))
     found = symbols.read(elf)
     known = known_symbols()
@@ -136,6 +137,7 @@ def _linking(elf: Tables, facts: ElfFacts) -> ElfFacts:
         string_abi=found.string_abi,
         unversioned=tuple((name, known[name.encode()]) for name in sorted(missing)),
         exports=found.exports,
+        provides=tuple(sorted(_newest(elf.defined_versions()).items())),
         cudart="shared" if cudart or found.registers_gpu_code else None,
     )
 
@@ -163,10 +165,10 @@ def _folders(texts: list[str] | None) -> tuple[str, ...]:
     return tuple(part for text in texts or () for part in text.split(":") if part)
 
 
-def _floors(elf: Tables) -> dict[Family, Version]:
-    """Return the newest version of each family that is needed of other libraries."""
+def _newest(names: Iterable[str]) -> dict[Family, Version]:
+    """Return the newest version of each family among symbol versions."""
     found: dict[Family, Version] = {}
-    for _, name in elf.needed_versions():
+    for name in names:
         mark = _GLIBC_OF_MARK.get(name)
         floor = ("GLIBC", mark) if mark else floor_of(name)
         if floor is not None:

@@ -14,6 +14,7 @@ Libc = Literal["glibc", "musl"]
 Version = tuple[int, ...]
 Family = Literal["GLIBC", "GLIBCXX", "CXXABI"]
 Floor = tuple[Family, Version]
+FAMILIES: tuple[Family, ...] = ("GLIBC", "GLIBCXX", "CXXABI")
 Place = Literal["inside", "environment", "host", "driver", "nowhere"]
 
 _FLOOR = re.compile(r"(?P<family>GLIBC|GLIBCXX|CXXABI)_(?P<version>[0-9]+(?:\.[0-9]+)+)")
@@ -73,6 +74,9 @@ class ElfFacts:
         unversioned: Symbols of libstdc++ or glibc that it needs without naming a version, and that
             no library of the tree that it needs exports.
         exports: Symbols of those that it exports itself.
+        provides: The newest version of each family that it has for others, as libstdc++ does.
+        outside: The oldest versions that have to come from outside of what was read, for it and all
+            that it needs there; filled where a whole tree was read.
         codes: Targets of its GPU code.
         idle_codes: Those of them that have no kernel in this file, so that no card needs them.
         compressions: How that is stored (`none`, `lz4`, `zstd`).
@@ -104,6 +108,8 @@ class ElfFacts:
     cxxabi: Version | None = None
     unversioned: tuple[tuple[str, Floor], ...] = ()
     exports: frozenset[str] = field(default=frozenset(), repr=False)
+    provides: tuple[Floor, ...] = ()
+    outside: tuple[Floor, ...] = ()
     codes: frozenset[GpuCode] = frozenset()
     idle_codes: frozenset[GpuCode] = frozenset()
     compressions: frozenset[str] = frozenset()
@@ -125,6 +131,10 @@ class ElfFacts:
     def kernels(self) -> frozenset[GpuCode]:
         """Targets of the GPU code that a card may have to run."""
         return self.codes - self.idle_codes
+
+    def outer_floor(self, family: Family) -> Version | None:
+        """Return the oldest version of a family that has to be outside of what was read."""
+        return dict(self.outside).get(family)
 
     def floor(self, family: Family) -> Version | None:
         """Return the oldest version of a family that it runs with, symbols without one counted."""
@@ -150,8 +160,12 @@ class NativeFacts:
     package: PackageFacts | None = None
 
     def floor(self, family: Family) -> Version | None:
-        """Return the oldest version of a family that all of it runs with, None for any."""
-        found = (file.floor(family) for file in self.files)
+        """Return the oldest version of a family that has to be outside of it, None for any.
+
+        What libraries inside have for the others does not count: a wheel or prefix with a libstdc++
+        of its own needs none of the host's.
+        """
+        found = (file.outer_floor(family) for file in self.files)
         return max((version for version in found if version), default=None)
 
     @property

@@ -1,10 +1,10 @@
 """Where needed libraries come from, and which symbols without a version stay open."""
 
 import posixpath
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from envbuild.native.model import ElfFacts, Floor, Link
+from envbuild.native.model import FAMILIES, ElfFacts, Family, Floor, Link, Version
 
 _GLIBC = frozenset(
     {
@@ -47,16 +47,45 @@ class _Tree:
     folders: frozenset[str]
 
 
+@dataclass(slots=True)
+class _Linked:
+    """Files with where their libraries come from, by path, and how many links may be followed."""
+
+    files: Mapping[str, ElfFacts]
+    left: int = 50_000_000
+
+    def closure(self, file: ElfFacts) -> Iterator[ElfFacts]:
+        """Yield a file and all that it needs of the tree, each once."""
+        seen, todo = {file.path}, [file.path]
+        while todo:
+            one = self.files[todo.pop()]
+            yield one
+            self.left -= len(one.links)
+            if self.left < 0:
+                message = "its libraries need each other in more ways than can be followed"
+                raise ValueError(message)
+            for link in one.links:
+                if link.path is not None and link.path in self.files and link.path not in seen:
+                    seen.add(link.path)
+                    todo.append(link.path)
+
+
 def resolved(files: Sequence[ElfFacts], links: Mapping[str, str]) -> tuple[ElfFacts, ...]:
     """Return the files with where their libraries come from, and their symbols that stay open.
 
     Args:
         files: The ELF files of a tree.
         links: Its links with what they point to.
+
+    Raises:
+        ValueError: They need each other in more ways than anybody's do.
     """
     tree = _tree(files, links)
-    linked = {one.path: replace(one, links=tuple(_links(one, tree))) for one in files}
-    return tuple(replace(one, unversioned=_open(one, linked)) for one in linked.values())
+    linked = _Linked({one.path: replace(one, links=tuple(_links(one, tree))) for one in files})
+    opened = _Linked(
+        {one.path: replace(one, unversioned=_open(one, linked)) for one in linked.files.values()}
+    )
+    return tuple(replace(one, outside=_outside(one, opened)) for one in opened.files.values())
 
 
 def _tree(files: Iterable[ElfFacts], links: Mapping[str, str]) -> _Tree:
@@ -86,7 +115,7 @@ def _links(file: ElfFacts, tree: _Tree) -> Iterable[Link]:
     for name in file.needed:
         found = next((one for at in inner if (one := posixpath.join(at, name)) in tree.by_path), "")
         path = tree.by_path[found].path if found else tree.by_name.get(name)
-        if path is not None:
+        if path is not None and name not in _GLIBC:  # conda's sysroot has one to link against
             yield Link(name=name, place="inside", path=path)
         elif name in DRIVER:
             yield Link(name=name, place="driver")
@@ -110,17 +139,25 @@ def _inside(entry: str, path: str) -> str | None:
     return None
 
 
-def _open(file: ElfFacts, linked: Mapping[str, ElfFacts]) -> tuple[tuple[str, Floor], ...]:
+def _open(file: ElfFacts, linked: _Linked) -> tuple[tuple[str, Floor], ...]:
     """Return the symbols without a version that nothing which the file needs exports."""
     if not file.unversioned:
         return ()
-    seen, todo = {file.path}, [file.path]
-    exported: set[str] = set()
-    while todo:
-        one = linked[todo.pop()]
-        exported |= one.exports
-        for link in one.links:
-            if link.path is not None and link.path in linked and link.path not in seen:
-                seen.add(link.path)
-                todo.append(link.path)
+    exported = {name for one in linked.closure(file) for name in one.exports}
     return tuple(row for row in file.unversioned if row[0] not in exported)
+
+
+def _outside(file: ElfFacts, linked: _Linked) -> tuple[Floor, ...]:
+    """Return the oldest version of each family that nothing inside has for a file's closure."""
+    closure = list(linked.closure(file))
+    there: dict[Family, Version] = {}
+    for one in closure:
+        for family, version in one.provides:
+            there[family] = max(version, there.get(family, version))
+    found: dict[Family, Version] = {}
+    for one in closure:
+        for family in FAMILIES:
+            needed = one.floor(family)
+            if needed is not None and needed > there.get(family, ()):
+                found[family] = max(needed, found.get(family, needed))
+    return tuple(sorted(found.items()))

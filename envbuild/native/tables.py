@@ -20,6 +20,7 @@ SHT_DYNSYM = 11
 SHT_GNU_VERSYM = 0x6FFFFFFF
 DT_NEEDED, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_STRSZ = 1, 4, 5, 6, 10
 DT_SONAME, DT_RPATH, DT_TEXTREL, DT_RUNPATH, DT_FLAGS = 14, 15, 22, 29, 30
+DT_VERDEF, DT_VERDEFNUM = 0x6FFFFFFC, 0x6FFFFFFD
 DT_GNU_HASH, DT_VERSYM, DT_VERNEED, DT_VERNEEDNUM = 0x6FFFFEF5, 0x6FFFFFF0, 0x6FFFFFFE, 0x6FFFFFFF
 DF_TEXTREL = 4
 
@@ -231,6 +232,20 @@ class Tables:
                 if not step:
                     break
                 row_at += step
+            if not following:
+                return
+            at += following
+
+    def defined_versions(self) -> Iterator[str]:
+        """Yield the name of each symbol version that it has itself."""
+        address, count = self.tag(DT_VERDEF), self.tag(DT_VERDEFNUM)
+        if address is None or not count:
+            return
+        row, name = self._struct("HHHHIII"), self._struct("I")
+        at = self.offset_of(address)
+        for _ in range(min(count, _MOST_ROWS)):
+            _, _, _, _, _, first, following = row.unpack(self.read(at, row.size))
+            yield text_at(self.strings, name.unpack(self.read(at + first, name.size))[0])
             if not following:
                 return
             at += following

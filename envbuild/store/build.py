@@ -238,13 +238,14 @@ def _accepted(work: Build, findings: Findings) -> Findings:
     if errors := errors_of(findings):
         more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
         message = f"{errors[0].where}: {errors[0].what} [{errors[0].code}]{more}"
-        details = "\n".join(map(_line, errors)) if more else ""
+        details = "\n".join(map(_line, errors)) if more else errors[0].why
         raise Refused(message, hint=errors[0].hint, details=details)
     return findings
 
 
 def _line(finding: Finding) -> str:
-    return f"{finding.severity}: {finding.where}: {finding.what} [{finding.code}]"
+    why = f": {finding.why}" if finding.why else ""
+    return f"{finding.severity}: {finding.where}: {finding.what}{why} [{finding.code}]"
 
 
 def _write_own(work: Build, environment: Environment, codes: gpu_code.Codes) -> list[Row]:

@@ -340,6 +340,7 @@ def _missing(path: str, owner: Owner) -> Finding:
         severity=Severity.ERROR,
         where=path,
         what=f"{owner.label} declares it and it is not there",
+        why=rivals.contradiction(owner),
     )
 
 

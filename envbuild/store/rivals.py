@@ -107,4 +107,12 @@ def differs(path: str, owner: Owner) -> Finding:
         severity=Severity.ERROR,
         where=path,
         what=f"its content is not what {owner.label} declares",
+        why=contradiction(owner),
     )
+
+
+def contradiction(owner: Owner) -> str:
+    """Return what it means where a file of a package, fetched anew, is not what it declares."""
+    if owner.is_conda:
+        return "the package contradicts its own info/paths.json"
+    return "the wheel contradicts its own RECORD, whatever the hash of the whole of it"

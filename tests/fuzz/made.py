@@ -214,13 +214,32 @@ def record_row(path: str, data: bytes) -> str:
 
 def wheel(files: Mapping[str, bytes], *, method: int = zipfile.ZIP_DEFLATED) -> bytes:
     """Return a wheel of files, with a RECORD that agrees."""
-    every = {**files, "a-1.dist-info/WHEEL": b"Wheel-Version: 1.0\nTag: cp311-cp311-linux_x86_64\n"}
-    listed = "".join(record_row(path, data) for path, data in every.items())
+    return packed_wheel(files, tag="cp311-cp311-linux_x86_64", method=method)
+
+
+def packed_wheel(
+    files: Mapping[str, bytes],
+    *,
+    tag: str = "py3-none-any",
+    listed: Mapping[str, bytes] | None = None,
+    method: int = zipfile.ZIP_DEFLATED,
+) -> bytes:
+    """Return a wheel of files.
+
+    Args:
+        files: What it holds.
+        tag: What WHEEL says.
+        listed: What RECORD lists of them; by default all.
+        method: How it is compressed.
+    """
+    own = {"a-1.dist-info/WHEEL": f"Wheel-Version: 1.0\nTag: {tag}\n".encode()}
+    rows = {**(files if listed is None else listed), **own}
+    record = "".join(record_row(path, data) for path, data in rows.items())
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", method) as archive:
-        for path, data in every.items():
+        for path, data in {**files, **own}.items():
             archive.writestr(path, data)
-        archive.writestr("a-1.dist-info/RECORD", f"{listed}a-1.dist-info/RECORD,,\n")
+        archive.writestr("a-1.dist-info/RECORD", f"{record}a-1.dist-info/RECORD,,\n")
     return made.getvalue()
 
 

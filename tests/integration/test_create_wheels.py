@@ -1,6 +1,8 @@
 """Creating generations with wheels on a Python of this machine, from an index on the loopback."""
 
+import io
 import os
+import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -93,6 +95,20 @@ def test_a_failed_import_is_told(world: World) -> None:
         world.create(world.order(broken, imports=("os", "app", "nothing")))
     assert "no GPU driver" in caught.value.details
     assert "cannot import app, nothing" in caught.value.details
+    assert world.creator.nothing_left()
+
+
+def test_a_wheel_that_contradicts_its_own_record_is_refused(world: World) -> None:
+    """Even where its archive has the locked hash: the contradiction was there before that."""
+    plain = small()
+    changed = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(plain.data)) as old, zipfile.ZipFile(changed, "w") as new:
+        for info in old.infolist():
+            more = b"# one line more\n" if info.filename == "app/__init__.py" else b""
+            new.writestr(info, old.read(info) + more)
+    with pytest.raises(Refused, match=r"app/__init__.py: its content is not") as caught:
+        world.create(world.order(replace(plain, data=changed.getvalue())))
+    assert "the wheel contradicts its own RECORD" in caught.value.details
     assert world.creator.nothing_left()
 
 
