@@ -344,7 +344,8 @@ def _start(argv: Sequence[str], watched: Mapping[int, _Syscall]) -> int:
         os.close(end)
         os.read(source, 1)
         os.setsid()
-        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it, and exec keeps that
+        for ignored in (signal.SIGHUP, signal.SIGINT):  # by nohup and by a shell's `&`
+            signal.signal(ignored, signal.SIG_DFL)
         _watch(watched)
         os.execv(argv[0], list(argv))  # noqa: S606
     os.close(source)
