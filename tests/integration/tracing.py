@@ -300,7 +300,8 @@ class _Tracer:
             return True
         self._signalled = len(self._calls) - 1
         self._killed = self._number == signal.SIGKILL
-        os.kill(self._command, self._number)
+        # To its first thread, which the kernel takes too, but not where a tracer has stopped it.
+        _LIBC.tgkill(self._command, self._command, self._number)
         if self._how == "group":
             for other in self._left():
                 with contextlib.suppress(ProcessLookupError):
