@@ -97,6 +97,16 @@ def fuzz(session: nox.Session) -> None:
 
 
 @nox.session
+@nox.parametrize("suite", ["bookworm", "trixie"])
+def system(session: nox.Session, suite: str) -> None:
+    """In machines under qemu: Debian 12 (systemd 252), Debian 13 (257); as root."""
+    session.install("-e", ".[test]")
+    env = {"ENVBUILD_SYSTEM_SUITE": suite}
+    told = ("--junit-xml", f"build/system-{suite}.xml", "-o", "junit_family=xunit1")
+    session.run("pytest", "tests/system", *told, *session.posargs, env=env)
+
+
+@nox.session
 def wheel(session: nox.Session) -> None:
     """Build the wheel, install it elsewhere, use what it ships."""
     with tempfile.TemporaryDirectory() as folder:
