@@ -4,7 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
-from envbuild.errors import StoreError, UsageProblem
+from envbuild.errors import StoreError
 from envbuild.rebuild import jobs
 from envbuild.rebuild.sources import Fetched
 from envbuild.wheel.model import Rebuild
@@ -41,21 +41,15 @@ def disk_bytes(path: Path) -> int:
     return sum(one.lstat().st_blocks * 512 for one in path.rglob("*"))
 
 
-def choose(rebuild: Rebuild, max_jobs: int | None) -> tuple[int, str]:
+def choose(rebuild: Rebuild, max_jobs: tuple[int, str] | None) -> tuple[int, str]:
     """Return how many compilers run at a time, and who says so.
 
     Args:
         rebuild: What is built.
-        max_jobs: The user's MAX_JOBS, which counts before all else, or None.
-
-    Raises:
-        UsageProblem: MAX_JOBS is none.
+        max_jobs: What the user said, and where, which counts before all else; or None.
     """
     if max_jobs is not None:
-        if max_jobs < 1:
-            message = f"MAX_JOBS is {max_jobs}, not a number from 1 on"
-            raise UsageProblem(message)
-        return max_jobs, "MAX_JOBS"
+        return max_jobs
     per_job = rebuild.memory_per_job_bytes
     if per_job is None:
         per_job = _MEMORY_PER_CUDA_JOB if rebuild.toolchain.cuda else _MEMORY_PER_JOB

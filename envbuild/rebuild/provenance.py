@@ -33,6 +33,7 @@ class Statement:
         parameters: What was asked for.
         internal: How it was done.
         started: When the build began (RFC 3339).
+        finished: When it ended.
     """
 
     text: str
@@ -41,6 +42,7 @@ class Statement:
     parameters: Mapping[str, Any]
     internal: Mapping[str, Any]
     started: str
+    finished: str
 
     @property
     def against(self) -> dict[str, str]:
@@ -144,6 +146,7 @@ def loads(data: bytes) -> Statement:
         parameters=definition["externalParameters"],
         internal=definition["internalParameters"],
         started=str(told["predicate"]["runDetails"]["metadata"]["startedOn"]),
+        finished=str(told["predicate"]["runDetails"]["metadata"]["finishedOn"]),
     )
 
 
@@ -161,6 +164,7 @@ def problems(told: Any) -> tuple[str, ...]:  # noqa: ANN401
             and isinstance(definition["externalParameters"]["name"], str)
             and isinstance(definition["internalParameters"]["builtAgainst"], dict)
             and isinstance(told["predicate"]["runDetails"]["metadata"]["startedOn"], str)
+            and isinstance(told["predicate"]["runDetails"]["metadata"]["finishedOn"], str)
         )
     except (KeyError, TypeError, ValueError):
         return ("its provenance is no statement of a rebuilt wheel",)

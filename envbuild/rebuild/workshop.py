@@ -9,7 +9,7 @@ import json
 import resource
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ from envbuild.rebuild.variables import PLACE, CompilerCache, Layout
 from envbuild.solve.names import provided
 from envbuild.target import Target
 from envbuild.tools import sandbox, uv
-from envbuild.tools.files import make_folder, remove_tree, write_atomic
+from envbuild.tools.files import make_folder, remove_tree, sha256_file, write_atomic
 from envbuild.tools.run import Runner, base_environment, run
 from envbuild.wheel.model import Rebuild
 
@@ -53,7 +53,7 @@ class Workshop:
         builds: Folder of build folders.
         caches: Folder of compiler caches.
         glibc: The oldest glibc that the recipe is for.
-        max_jobs: The user's MAX_JOBS, or None.
+        max_jobs: How many compilers at a time the user said, and where; or None.
         now: The clock (UTC).
         progress: Is told what begins.
         run: Starts programs.
@@ -65,7 +65,7 @@ class Workshop:
     builds: Path
     caches: Path
     glibc: str
-    max_jobs: int | None
+    max_jobs: tuple[int, str] | None
     now: Callable[[], datetime]
     progress: Progress
     run: Runner = run
@@ -78,6 +78,8 @@ class Made:
     Attributes:
         wheel: Its file, written anew, in the build's folder.
         sha256: Its digest.
+        raw: The file that it was written anew from.
+        local: Its local version.
         facts: How it was built.
         log: What its build printed.
         folder: The build's folder.
@@ -85,6 +87,8 @@ class Made:
 
     wheel: Path
     sha256: str
+    raw: Path
+    local: str
     facts: provenance.Facts
     log: Path
     folder: Path
@@ -110,7 +114,6 @@ def make(
     tools: Tools,
     shop: Workshop,
     *,
-    build_tag: int = 0,
     afresh: bool = False,
 ) -> Made:
     """Build a wheel.
@@ -120,7 +123,6 @@ def make(
         fetched: Its sources.
         tools: Its compilers.
         shop: What rebuilds share.
-        build_tag: The wheel's build tag, 0 for none.
         afresh: Whether it is built in another new folder, and nothing comes from the compiler
             cache: for comparison.
 
@@ -140,7 +142,7 @@ def make(
     cache = _compiler_cache(tools, shop, enabled=not afresh)
     prepared = _prepare(rebuild, fetched, tools, shop, root, cache)
     count, by = limits.choose(rebuild, shop.max_jobs)
-    wheel, count, told = _built(rebuild, tools, shop, prepared, cache, count, by)
+    wheel, count, by, told = _built(rebuild, tools, shop, prepared, cache, count, by)
     if rebuild.portable:
         target = Target(platform=shop.around.target.platform, glibc=shop.glibc)
         folder = prepared.layout.root / "portable"
@@ -153,7 +155,7 @@ def make(
     final = prepared.layout.root / "final"
     remove_tree(final)
     make_folder(final)
-    new = archive.rewrite(wheel, final, local=local, epoch=prepared.epoch, build=build_tag)
+    new = archive.rewrite(wheel, final, local=local, epoch=prepared.epoch)
     facts = provenance.Facts(
         sources=fetched,
         tools=tools,
@@ -172,7 +174,9 @@ def make(
     )
     return Made(
         wheel=new,
-        sha256=hashlib.sha256(new.read_bytes()).hexdigest(),
+        sha256=sha256_file(new),
+        raw=wheel,
+        local=local,
         facts=facts,
         log=prepared.building.log,
         folder=root,
@@ -338,7 +342,7 @@ def _built(
     cache: CompilerCache | None,
     count: int,
     by: str,
-) -> tuple[Path, int, Mapping[str, str]]:
+) -> tuple[Path, int, str, Mapping[str, str]]:
     """Build; where memory did not do, go on with fewer jobs, unless the user said how many."""
     while True:
         told = _variables(rebuild, tools, shop, prepared, cache, count=count)
@@ -346,11 +350,11 @@ def _built(
         jobs_text = f"{count} job" if count == 1 else f"{count} jobs"
         shop.progress.step(f"{rebuild.name} {rebuild.version}: building with {jobs_text}")
         try:
-            return prepared.building.wheel(told), count, told
+            return prepared.building.wheel(told), count, by, told
         except build.OutOfMemory as error:
             less = jobs.fewer(count)
             error.message += f" for {jobs_text}"
-            if less == count or by == "MAX_JOBS":
+            if less == count or shop.max_jobs is not None:
                 error.hint = (
                     f"set MAX_JOBS={less}" if less < count else "take a machine with more memory"
                 )
@@ -374,3 +378,12 @@ def _against(prepared: _Prepared, around: environment.Around) -> dict[str, str]:
         if name in conda:
             found[name] = str(conda[name].version)
     return found
+
+
+def tagged(made: Made, build_tag: int) -> Made:
+    """Return a wheel written anew with a build tag, which tells it from one of its name."""
+    epoch = made.facts.epoch
+    new = archive.rewrite(
+        made.raw, made.wheel.parent, local=made.local, epoch=epoch, build=build_tag
+    )
+    return replace(made, wheel=new, sha256=sha256_file(new))

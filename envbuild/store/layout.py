@@ -10,12 +10,13 @@
     STORE/envs/NAME/lock                       held while the environment changes
     STORE/envs/NAME/logs/ID.log                what the programs of a build printed
     STORE/by-name/NAME -> ../envs/NAME/current what conda, VS Code and Jupyter see
-    STORE/cache/{pkgs,uv,metadata,host}        caches, hard-linked into generations
+    STORE/cache/{pkgs,uv,metadata,host,…}      caches, hard-linked into generations
     STORE/format.json                          the format of the store
     STORE/journal.jsonl                        who changed what, when, from, to
     STORE/journal.lock                         held while a change happens
     STORE/hosts/                               who uses what, of a store that hosts share
     STORE/ledger.sqlite                        what was hashed and has not changed since
+    STORE/wheelhouse/                          rebuilt wheels, an index of files
     STORE/channels/                            local channels: host pythons, added archives
 """
 
@@ -120,6 +121,16 @@ class Store:
     def channels(self) -> Path:
         """Local channels."""
         return self.root / "channels"
+
+    @property
+    def wheelhouse(self) -> Path:
+        """Rebuilt wheels."""
+        return self.root / "wheelhouse"
+
+    @property
+    def rebuild_cache(self) -> Path:
+        """Sources, builds that did not end, and compilers' caches of rebuilds."""
+        return self.cache / "rebuild"
 
     @property
     def added_pythons(self) -> Path:
