@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+WHEELHOUSE = "envbuild-wheelhouse"
+"""What locks call the store's rebuilt wheels in place of an index's name."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CondaPackage:

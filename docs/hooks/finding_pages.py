@@ -14,6 +14,7 @@ _TITLES = {
     "creating": "Creating",
     "services": "Services",
     "inspecting": "Reading binaries",
+    "rebuilding": "Rebuilding wheels",
     "status": "Status",
     "verifying": "Verifying",
     "self": "Checking the installation",

@@ -21,8 +21,7 @@ def plan_of(here: Here, name: str, platform: Platform, *, fetch: bool) -> "Plan"
     from envbuild.cli import progress
     from envbuild.pipeline.binaries import Where
     from envbuild.pipeline.planning import make_plan
-    from envbuild.rebuild import current
-    from envbuild.rebuild.house import House
+    from envbuild.rebuild import current, house
     from envbuild.recipe.targets import target
     from envbuild.solve.ask import sources
 
@@ -34,11 +33,14 @@ def plan_of(here: Here, name: str, platform: Platform, *, fetch: bool) -> "Plan"
         store=here.store,
         target=target(loaded.recipe, platform),
         python=_python(here, lock, platform),
-        sources=sources(loaded, cutoff=lock.cutoff, access=access),
+        sources=(
+            *sources(loaded, cutoff=lock.cutoff, access=access),
+            house.source(here.store.wheelhouse, access),
+        ),
         access=access,
         fetch=fetch,
     )
-    earlier = current.costs(House(here.store.wheelhouse))
+    earlier = current.costs(house.House(here.store.wheelhouse))
     with progress.shown(here) as shown:
         return make_plan(loaded, lock, platform, where, here.facts, progress=shown, earlier=earlier)
 

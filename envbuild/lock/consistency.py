@@ -12,7 +12,7 @@ from envbuild.findings import Finding, Severity
 from envbuild.lock import freeze
 from envbuild.lock.changes import STALE_HINT, Path
 from envbuild.lock.model import Lock, PlatformLock
-from envbuild.packages import CondaPackage, PipPackage
+from envbuild.packages import WHEELHOUSE, CondaPackage, PipPackage
 from envbuild.recipe.load import LoadedRecipe
 from envbuild.recipe.requirements import PipNeed, pip_needs
 from envbuild.recipe.specs import conda_needs
@@ -288,7 +288,7 @@ def _indexes(half: PlatformLock, loaded: LoadedRecipe) -> Iterator[Seen]:
     }
     for package in half.pip:
         index, place = asked.get(canonicalize_name(package.name), (None, None))
-        if index != package.index:
+        if package.index not in {index, WHEELHOUSE}:
             path: Path = ("indexes",) if place is None else ("indexes", place)
             what = (
                 f"{half.platform}: {package.name} comes from {_index(package.index)} in the lock, "

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.tags import Tag, compatible_tags, cpython_tags
@@ -16,7 +17,9 @@ from envbuild.lock.model import PlatformLock
 from envbuild.native.inspect import inspect
 from envbuild.native.model import NativeFacts
 from envbuild.native.tree import Unreadable
+from envbuild.packages import WHEELHOUSE, PipPackage
 from envbuild.progress import Progress
+from envbuild.rebuild.house import House
 from envbuild.solve.wheels import platform_tags
 from envbuild.target import Platform
 from envbuild.tools import index_files
@@ -163,6 +166,9 @@ def locked(
     default = indexes.default(access) if any(one.index is None for one in half.pip) else None
     addresses = {source.name: source.url for source in sources if source.name is not None}
     for package in half.pip:
+        if package.index == WHEELHOUSE:
+            yield read(_rebuilt(package, addresses[WHEELHOUSE] or ""))
+            continue
         files: Iterable[IndexFile]
         if package.index is None and default is not None:
             versions = default.versions(package.name)
@@ -175,3 +181,19 @@ def locked(
             message = f"the index lacks the wheel of {package.name} {package.version} of the lock"
             raise FetchError(message, hint="see whether that mirror is complete, or lock again")
         yield _fetched(wheel, session, progress)
+
+
+def _rebuilt(package: PipPackage, address: str) -> Path:
+    """Return the file of a rebuilt wheel in a wheelhouse that is a folder.
+
+    Raises:
+        FetchError: It is not there.
+    """
+    parts = urlsplit(address)
+    folder = Path(unquote(parts.path))
+    if parts.scheme == "file":
+        for kept in House(folder).wheels(package.name):
+            if kept.sha256 in package.hashes:
+                return kept.path
+    message = f"{package.name} {package.version} was rebuilt, and {address} does not have it here"
+    raise FetchError(message, hint="envbuild wheel list")

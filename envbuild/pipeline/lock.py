@@ -58,12 +58,14 @@ class LockOptions:
         upgrade: What of it may move.
         exclude_newer: Cutoff as text, before the recipe's own, or None.
         facts: What recipe and lock are held against.
+        prefer_rebuilt: Whether rebuilt wheels are taken; where the old lock has some they are.
     """
 
     old: Lock | None = None
     upgrade: Upgrade = field(default_factory=Upgrade)
     exclude_newer: str | None = None
     facts: Facts = field(default_factory=Facts)
+    prefer_rebuilt: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -109,7 +111,9 @@ def make_lock(
         ToolError: An engine failed.
         UsageProblem: A cutoff is none, or a package to upgrade is not in the lock.
     """
+    from envbuild.pipeline import prefer
     from envbuild.pipeline.against import against_facts
+    from envbuild.rebuild.house import House
 
     today = now.astimezone(UTC).date()
     if errors := errors_of(against_facts(loaded, None, options.facts, today=today)):
@@ -117,16 +121,20 @@ def make_lock(
         hint = f"envbuild check {loaded.recipe.name}"
         raise Refused(message, hint=hint, details=allow.lines(errors))
     old, upgrade = options.old, _upgrade(options)
+    kept = old is not None and not upgrade.everything and prefer.has_rebuilt(old)
     instant = _cutoff(loaded, options, now=now.astimezone(UTC).replace(microsecond=0))
     make_folder(store.cache)
     with _imported(_LATER):
-        solution = _solve(loaded, old, upgrade, instant, access, store, progress, engine)
+        before = prefer.original(old)
+        solution = _solve(loaded, before, upgrade, instant, access, store, progress, engine)
 
     from envbuild.lock.diff import diff
     from envbuild.lock.freeze import freeze
     from envbuild.store import link_scripts
 
     lock = freeze(loaded.recipe, solution)
+    if options.prefer_rebuilt or kept:
+        lock = prefer.preferred(lock, loaded, House(store.wheelhouse))
     if old is not None and options.exclude_newer is None and not upgrade.everything:
         lock = _unmoved(old, lock)
     scripts = link_scripts.ahead(

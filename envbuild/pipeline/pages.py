@@ -23,6 +23,7 @@ STAGES = {
     "self": "envbuild self check",
     "host": "envbuild doctor",
     "inspecting": "envbuild inspect",
+    "rebuilding": "envbuild wheel rebuild",
 }
 """The command that finds it, by the name that a page's head has."""
 _HEAD = re.compile(r"---\n(.*?)\n---\n", re.DOTALL)

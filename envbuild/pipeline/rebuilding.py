@@ -15,7 +15,7 @@ from envbuild.compat.model import Facts
 from envbuild.errors import FetchError, Refused, UsageProblem
 from envbuild.findings import Finding, Findings, Severity
 from envbuild.lock.model import PlatformLock
-from envbuild.packages import CondaPackage, PipPackage
+from envbuild.packages import WHEELHOUSE, CondaPackage, PipPackage
 from envbuild.progress import Progress
 from envbuild.rebuild import (
     archive,
@@ -28,14 +28,14 @@ from envbuild.rebuild import (
     trial,
     workshop,
 )
-from envbuild.rebuild.house import INDEX, House, Kept
+from envbuild.rebuild.house import House, Kept
 from envbuild.store.layout import Store
 from envbuild.target import Target
 from envbuild.tools import locks, uv
 from envbuild.tools.files import make_folder, remove_tree, sha256_file
 from envbuild.tools.http import Session
 from envbuild.tools.uv_question import Source
-from envbuild.wheel.model import Plan, Rebuild
+from envbuild.wheel.model import Plan, Rebuild, Sdist
 
 _PATIENCE_S = 60.0
 
@@ -164,44 +164,49 @@ def rebuild(rebuilds: Sequence[Rebuild], site: Site, wish: Wish) -> Iterator[Out
     """
     house = House(site.store.wheelhouse)
     half = site.half
-    due = {
-        one.name
-        for one in rebuilds
-        if wish.again
-        or current.current(house, one, _locked(half), python=site.python_version) is None
-    }
-    prefix = _prefix(site) if due else None
-    tools = {
-        one.name: toolchain.find(
+    rebuilds = [_of_official(one, half) for one in rebuilds]
+    bench = _Bench(site)
+    for one in rebuilds:
+        if wish.again or _known(one, half, house, site) is None:
+            bench.prepare(one)
+    for one in rebuilds:
+        known = None if wish.again else _known(one, half, house, site)
+        if known is not None:
+            outcome = Outcome(rebuild=one, kept=known, made=False)
+        else:
+            bench.prepare(one)  # also where what it is built against was rebuilt just now
+            outcome = _one(one, bench, half, house, site, wish)
+        half = with_rebuilt(half, outcome.kept, replaces=one.replaces)
+        yield outcome
+
+
+def _known(one: Rebuild, half: PlatformLock, house: House, site: Site) -> Kept | None:
+    return current.current(house, one, _locked(half), python=site.python_version)
+
+
+class _Bench:
+    """Compilers and sources of what is rebuilt, found and fetched once."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self.prefix: Path | None = None
+        self.tools: dict[str, toolchain.Tools] = {}
+        self.fetched: dict[str, sources.Fetched] = {}
+
+    def prepare(self, one: Rebuild) -> None:
+        """Find the compilers of a rebuild and fetch its sources."""
+        if one.name in self.fetched:
+            return
+        site = self._site
+        self.prefix = self.prefix or _prefix(site)
+        self.tools[one.name] = toolchain.find(
             one.toolchain,
-            prefix=prefix,
+            prefix=self.prefix,
             platform=site.target.platform,
             search=site.search,
             facts=site.facts,
         )
-        for one in rebuilds
-        if one.name in due
-    }
-    fetched = {one.name: _fetch(one, site) for one in rebuilds if one.name in due}
-    for one in rebuilds:
-        known = current.current(house, one, _locked(half), python=site.python_version)
-        if known is not None and not wish.again:
-            outcome = Outcome(rebuild=one, kept=known, made=False)
-        else:
-            if one.name not in tools:  # what it is built against was rebuilt just now
-                prefix = prefix or _prefix(site)
-                tools[one.name] = toolchain.find(
-                    one.toolchain,
-                    prefix=prefix,
-                    platform=site.target.platform,
-                    search=site.search,
-                    facts=site.facts,
-                )
-                fetched[one.name] = _fetch(one, site)
-            shop = _shop(site, half, prefix, house, wish)
-            outcome = _one(one, fetched[one.name], tools[one.name], shop, house, site, wish)
-        half = with_rebuilt(half, outcome.kept, replaces=one.replaces)
-        yield outcome
+        self.fetched[one.name] = _fetch(one, site)
 
 
 def with_rebuilt(half: PlatformLock, kept: Kept, *, replaces: Sequence[str] = ()) -> PlatformLock:
@@ -212,7 +217,8 @@ def with_rebuilt(half: PlatformLock, kept: Kept, *, replaces: Sequence[str] = ()
         kept: The wheel.
         replaces: The conda packages whose place it takes.
     """
-    own = PipPackage(name=kept.name, version=str(kept.version), hashes=(kept.sha256,), index=INDEX)
+    version, hashes = str(kept.version), (kept.sha256,)
+    own = PipPackage(name=kept.name, version=version, hashes=hashes, index=WHEELHOUSE)
     pip = [one for one in half.pip if one.name != kept.name]
     return replace(
         half,
@@ -221,15 +227,16 @@ def with_rebuilt(half: PlatformLock, kept: Kept, *, replaces: Sequence[str] = ()
     )
 
 
-def wheelhouse(store: Store, access: Access) -> Source:
-    """Return the wheelhouse as uv is told of it: the store's, or what the user set for it."""
-    house = House(store.wheelhouse)
-    return Source(
-        name=INDEX,
-        url=access.index_logins.get(INDEX) or house.address,
-        packages=frozenset(kept.name for kept in house.wheels()),
-        cutoff="none",
-    )
+def _of_official(one: Rebuild, half: PlatformLock) -> Rebuild:
+    """Return a rebuild of the official version, where the lock has a rebuilt one already."""
+    rebuilt = any(each.name == one.name and each.index == WHEELHOUSE for each in half.pip)
+    if not rebuilt:
+        return one
+    version = archive.official(one.version)
+    source = one.source
+    if isinstance(source, Sdist):
+        source = replace(source, version=version, index=None)
+    return replace(one, version=version, source=source)
 
 
 def _locked(half: PlatformLock) -> dict[str, str]:
@@ -240,15 +247,11 @@ def _locked(half: PlatformLock) -> dict[str, str]:
 
 
 def _one(
-    one: Rebuild,
-    fetched: sources.Fetched,
-    tools: toolchain.Tools,
-    shop: workshop.Workshop,
-    house: House,
-    site: Site,
-    wish: Wish,
+    one: Rebuild, bench: _Bench, half: PlatformLock, house: House, site: Site, wish: Wish
 ) -> Outcome:
     """Build one wheel, prove it, try it, and put it into the wheelhouse."""
+    shop = _shop(site, half, bench.prefix, house, wish)
+    tools, fetched = bench.tools[one.name], bench.fetched[one.name]
     make_folder(shop.builds)
     lock = shop.builds / f"{one.name}.lock"
     with locks.exclusive(
@@ -318,9 +321,9 @@ def _shop(
 ) -> workshop.Workshop:
     python = site.python if prefix is None else prefix / "bin/python"
     own = Source(
-        name=INDEX,
+        name=WHEELHOUSE,
         url=house.address,
-        packages=frozenset(one.name for one in half.pip if one.index == INDEX),
+        packages=frozenset(one.name for one in half.pip if one.index == WHEELHOUSE),
         cutoff="none",
     )
     here = Path(sys.executable) if python is None else python

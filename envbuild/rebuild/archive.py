@@ -37,6 +37,14 @@ def label(family: str, version: str, archs: tuple[str, ...], abi: str | None) ->
     return ".".join(dict.fromkeys(parts))
 
 
+def official(version: str) -> str:
+    """Return a version without what a rebuild added (`2.4.0+cu124.gcc12`)."""
+    public, _, local = version.partition("+")
+    parts = local.split(".")
+    own = next((at for at, part in enumerate(parts) if part[:3] in {"gcc", "cla"}), len(parts))
+    return "+".join([public, *([".".join(parts[:own])] if own and local else [])])
+
+
 def rewrite(wheel: Path, folder: Path, *, local: str, epoch: int, build: int = 0) -> Path:
     """Write a wheel with a local version into a folder and return its file.
 

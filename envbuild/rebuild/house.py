@@ -16,7 +16,7 @@ import html
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,13 +25,13 @@ from urllib.parse import quote
 from packaging.utils import canonicalize_name, parse_wheel_filename
 from packaging.version import Version
 
-from envbuild.errors import InputError, StoreError
+from envbuild.access import Access
+from envbuild.errors import FetchError, InputError, StoreError
+from envbuild.packages import WHEELHOUSE, PipPackage
 from envbuild.rebuild import provenance
 from envbuild.tools import locks
 from envbuild.tools.files import make_folder, sha256_file, sync_folder, write_atomic
-
-INDEX = "envbuild-wheelhouse"
-"""What locks call it in place of an index's name."""
+from envbuild.tools.uv_question import Source
 
 _PATIENCE_S = 60.0
 _PROVENANCE = ".provenance.json"
@@ -197,6 +197,43 @@ def _page(title: str, links: list[str]) -> str:
         '<!DOCTYPE html>\n<html><head><meta name="pypi:repository-version" content="1.0">'
         f"<title>{title}</title></head><body>\n{body}</body></html>\n"
     )
+
+
+def source(root: Path, access: Access) -> Source:
+    """Return a wheelhouse as uv is told of it: a folder, or what the user set in its place."""
+    house = House(root)
+    return Source(
+        name=WHEELHOUSE,
+        url=access.index_logins.get(WHEELHOUSE) or house.address,
+        packages=frozenset(kept.name for kept in house.wheels()),
+        cutoff="none",
+    )
+
+
+def check_has(root: Path, packages: Iterable[PipPackage], *, name: str) -> None:
+    """Refuse rebuilt wheels of a lock that a wheelhouse does not have.
+
+    Args:
+        root: The wheelhouse's folder.
+        packages: The rebuilt packages of the lock.
+        name: The lock's.
+
+    Raises:
+        FetchError: One is missing; says where it comes from.
+    """
+    there = {kept.sha256 for kept in House(root).wheels()}
+    missing = [one for one in packages if not there.intersection(one.hashes)]
+    if missing:
+        files = ", ".join(f"{one.name} {one.version}" for one in missing)
+        message = f"{files}: rebuilt from sources, and not in the wheelhouse {root}"
+        hint = (
+            f"envbuild wheel rebuild {name} makes it here; or copy the wheelhouse of the host that "
+            f"locked {name}, or serve it and set ENVBUILD_INDEXES={WHEELHOUSE}=https://…"
+        )
+        details = "\n".join(
+            f"{one.name} sha256:{digest}" for one in missing for digest in one.hashes
+        )
+        raise FetchError(message, hint=hint, details=details)
 
 
 def check(kept: Kept) -> tuple[str, ...]:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from envbuild.errors import ToolFailed
 from envbuild.findings import Findings
-from envbuild.packages import PipPackage
+from envbuild.packages import WHEELHOUSE, PipPackage
 from envbuild.rebuild import environment, proof
-from envbuild.rebuild.house import INDEX, House
+from envbuild.rebuild.house import House
 from envbuild.rebuild.provenance import Statement
 from envbuild.tools import sandbox, uv
 from envbuild.tools.run import base_environment
@@ -61,11 +61,11 @@ def imports(
         house = House(folder / "house")
         kept = house.put(wheel, statement, log)
         own = PipPackage(
-            name=kept.name, version=str(kept.version), hashes=(kept.sha256,), index=INDEX
+            name=kept.name, version=str(kept.version), hashes=(kept.sha256,), index=WHEELHOUSE
         )
         others = [one for one in around.pip if one.name != kept.name]
-        source = Source(name=INDEX, url=house.address, packages=frozenset({kept.name}))
-        named = [one for one in around.sources if one.name != INDEX]
+        source = Source(name=WHEELHOUSE, url=house.address, packages=frozenset({kept.name}))
+        named = [one for one in around.sources if one.name != WHEELHOUSE]
         environment.make(folder / "env", others, around, engine)
         environment.install(
             folder / "env", [own], replace(around, sources=(*named, source)), engine

@@ -6,6 +6,7 @@ from typing import Final
 from packaging.utils import canonicalize_name
 
 from envbuild.document import Path
+from envbuild.packages import WHEELHOUSE
 from envbuild.recipe import requirements, service_checks, specs
 from envbuild.recipe.complaints import nearest
 from envbuild.recipe.model import Recipe
@@ -106,6 +107,8 @@ def _indexes(recipe: Recipe) -> Iterator[Complaint]:
         path: Path = ("indexes", place)
         if index.name in names:
             yield (*path, "name"), f"the index {index.name} stands twice"
+        if index.name == WHEELHOUSE:
+            yield (*path, "name"), "that is what locks call the wheelhouse; name it otherwise"
         names.add(index.name)
         for position, package in enumerate(index.packages):
             owner = owners.setdefault(canonicalize_name(package), f"{index.name}")

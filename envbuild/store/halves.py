@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from envbuild.errors import Refused
-from envbuild.packages import CondaPackage
+from envbuild.packages import WHEELHOUSE, CondaPackage
 from envbuild.store import disk
 from envbuild.store.installed import Owner
 from envbuild.target import Target
@@ -266,7 +266,24 @@ def _sources(work: "Build") -> tuple[Source, ...]:
             )
             for index in work.order.indexes
         ),
+        *_wheelhouse(work),
     )
+
+
+def _wheelhouse(work: "Build") -> Iterator[Source]:
+    """Yield the wheelhouse where something comes from there.
+
+    Raises:
+        FetchError: It is this store's own, and lacks a wheel.
+    """
+    rebuilt = [package for package in work.order.pip if package.index == WHEELHOUSE]
+    if rebuilt:
+        from envbuild.rebuild import house
+
+        named = work.access.index_logins.get(WHEELHOUSE)
+        if named is None:
+            house.check_has(work.store.wheelhouse, rebuilt, name=work.order.name)
+        yield Source(name=WHEELHOUSE, url=named or work.store.wheelhouse.absolute().as_uri())
 
 
 def _wheels_key(work: "Build") -> str:

@@ -198,6 +198,7 @@ def _locked(here: Here, name: str, meant: "For") -> Iterable["NativeFacts"] | No
     from envbuild.errors import LockError
     from envbuild.lock import files
     from envbuild.pipeline import inspecting
+    from envbuild.rebuild import house
     from envbuild.recipe import load
     from envbuild.solve.ask import sources
 
@@ -215,7 +216,10 @@ def _locked(here: Here, name: str, meant: "For") -> Iterable["NativeFacts"] | No
         return list(
             inspecting.locked(
                 half,
-                sources(loaded, cutoff=lock.cutoff, access=access),
+                (
+                    *sources(loaded, cutoff=lock.cutoff, access=access),
+                    house.source(here.store.wheelhouse, access),
+                ),
                 cache=here.store.package_cache,
                 access=access,
                 progress=shown,

@@ -30,6 +30,7 @@ class Wish:
     upgrade: bool
     upgrade_packages: tuple[str, ...]
     exclude_newer: str | None
+    prefer_rebuilt: bool
     dry_run: bool
     as_json: bool
 
@@ -41,6 +42,7 @@ class Wish:
     envbuild lock h100-pt24 --upgrade-package transformers
     envbuild lock --all --check
     envbuild lock h100-pt24 --exclude-newer 2026-11-30 --dry-run
+    envbuild lock --prefer-rebuilt rebuild-demo
     """,
 )
 @click.option(
@@ -60,6 +62,11 @@ class Wish:
     "--exclude-newer",
     metavar="WHEN",
     help="Only what was uploaded before: an instant, a date (that day included), an age (14d).",
+)
+@click.option(
+    "--prefer-rebuilt",
+    is_flag=True,
+    help="Take wheels that `envbuild wheel rebuild` made for it; the lock then goes on to.",
 )
 @options.dry_run_option
 @allowing.allow_option
@@ -236,6 +243,7 @@ def _lock(here: Here, loaded: "LoadedRecipe", wish: Wish, engine: "Runner") -> R
                 upgrade=upgrade,
                 exclude_newer=wish.exclude_newer,
                 facts=here.facts,
+                prefer_rebuilt=wish.prefer_rebuilt,
             ),
             access=here.access,
             store=here.store,
