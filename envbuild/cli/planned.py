@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 
 from envbuild.cli import output
+from envbuild.native.judge import listed
 from envbuild.wheel.model import Archive, Cost, Evidence, GitCommit, Plan, Rebuild, Source
 from envbuild.wheel.plan import summary
 
@@ -27,7 +28,8 @@ def text(plan: Plan) -> str:
         lines.append(f"in place of rebuilding {other.name}: {other.what}")
         lines.append(f"  changes: {other.changes}")
     lines += [""] if plan.instead else []
-    lines += [f"{one.name}: {one.hint}" for one in plan.unknown[:1]]
+    for hint in dict.fromkeys(one.hint for one in plan.unknown):
+        lines.append(f"{listed(one.name for one in plan.unknown if one.hint == hint)}: {hint}")
     return "\n".join([*lines, summary(plan)])
 
 

@@ -6,7 +6,7 @@ the tables of facts. Only with `fetch` is anything downloaded.
 
 import sys
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -92,9 +92,11 @@ def readings(
             known[package] = (facts, "cache")
     if where.fetch:
         every = dict.fromkeys((*(one.package for one in wanted), *half.pip))
-        for package in every:
-            if package not in known:
-                known[package] = (_fetched(package, where, progress), "fetched")
+        missing = [package for package in every if package not in known]
+        _fetch(missing, where, progress)
+        for package in missing:
+            if (facts := _cached(package, where)) is not None:
+                known[package] = (facts, "fetched")
     return tuple(
         replace(one, facts=found[0], read=found[1]) if (found := known.get(one.package)) else one
         for one in plain
@@ -184,23 +186,34 @@ def _cached(package: Package, where: Where) -> NativeFacts | None:
         return None
 
 
-def _fetched(package: Package, where: Where, progress: Progress) -> NativeFacts:
-    if not isinstance(package, CondaPackage):
-        progress.step(f"fetching {package.name}")
+def _fetch(packages: Sequence[Package], where: Where, progress: Progress) -> None:
+    """Bring packages into the caches, by hash, all at once."""
+    conda = [one for one in packages if isinstance(one, CondaPackage)]
+    wheels = [one for one in packages if isinstance(one, PipPackage)]
+    if packages:
+        progress.step(f"fetching {len(packages)} packages")
+    if conda:
+        conda_archives.fetch(
+            conda,
+            cache=where.store.package_cache,
+            access=where.access,
+            progress=progress,
+            first_digest=lambda _package, _sha256: None,
+        )
+    if wheels:
         make_folder(where.store.uv_cache)
-        return _wheel(package, where, where.access)
-    (found,) = conda_archives.fetch(
-        [package],
-        cache=where.store.package_cache,
-        access=where.access,
-        progress=progress,
-        first_digest=lambda _package, _sha256: None,
-    )
-    return inspect(found.folder)
+        with _linked(wheels, where, where.access):
+            pass
 
 
 def _wheel(package: PipPackage, where: Where, access: Access) -> NativeFacts:
-    """Link a wheel out of uv's cache, which has it or fetches it by hash, and read it."""
+    with _linked([package], where, access) as folder:
+        return replace(inspect(folder), name=package.name)
+
+
+@contextmanager
+def _linked(packages: Sequence[PipPackage], where: Where, access: Access) -> Iterator[Path]:
+    """Yield a folder with wheels out of uv's cache, which has them or fetches them by hash."""
     with scratch(where.store.uv_cache.parent) as (folder, keep):
         engine = uv.Engine(
             access=access,
@@ -209,11 +222,11 @@ def _wheel(package: PipPackage, where: Where, access: Access) -> NativeFacts:
             keep=(keep,),
         )
         uv.prefetch(
-            [package],
+            packages,
             engine,
-            folder=folder / "wheel",
+            folder=folder / "wheels",
             target=where.target,
             python_version=where.python,
             sources=where.sources,
         )
-        return replace(inspect(folder / "wheel"), name=package.name)
+        yield folder / "wheels"

@@ -62,6 +62,7 @@ def plan(question: Question, readings: Sequence[Reading], tables: Facts) -> Plan
     for unit in units:
         _decide(work, unit)
     _follow(work)
+    _agree(work)
     _others(work, units)
     return Plan(
         name=question.name,
@@ -198,6 +199,23 @@ def _follow(work: _Work) -> None:
             todo.append(other)
 
 
+def _agree(work: _Work) -> None:
+    """Let what links a framework that stays as it is have the framework's string ABI."""
+    for unit in FRAMEWORKS:
+        abi = _abi_of(work.of(unit))
+        if unit in work.rebuilds or abi is None:
+            continue
+        for other, _ in links.users(unit, work.of(unit), work.readings):
+            known = work.rebuilds.get(other)
+            if known is None:
+                continue
+            problem = known.toolchain.problem
+            if known.abi not in (None, abi):
+                problem = f"{unit}, which it links, has the {abi} string ABI and is not rebuilt"
+            tools = replace(known.toolchain, problem=problem)
+            work.rebuilds[other] = replace(known, abi=known.abi or abi, toolchain=tools)
+
+
 def _others(work: _Work, units: Sequence[str]) -> None:
     """Note what else looks as if it had to be rebuilt, and what could not be looked at."""
     hint = f"envbuild wheel plan {work.question.name} --fetch"
@@ -268,7 +286,7 @@ def _rebuild(
         source=_source(unit, first, own, question),
         toolchain=compilers.needed(question, work.readings, work.tables, cuda=has_code),
         cuda_archs=question.archs if has_code else (),
-        abi=build.cxx_abi or _abi_of(parts),
+        abi=build.cxx_abi or (_abi_of(parts) if unit in FRAMEWORKS else None),
         flags=(*build.flags, *own.flags),
         environment=tuple(sorted(own.environment.items())),
         jobs=own.jobs or build.jobs,

@@ -272,6 +272,27 @@ def test_only_what_is_named_is_rebuilt_and_others_are_told() -> None:
     assert named.spared[0].why == "build.packages does not name it"
 
 
+def test_what_links_pytorch_has_its_string_abi() -> None:
+    kernels = wheel(
+        "flash-attn==2.6.3", file("flash.so", "GCC 9.3.1", abi="old", needed=("libc10.so",))
+    )
+    (one,) = made("{compiler: gcc 12, packages: {flash-attn: {}}}", TORCH_24, kernels).rebuilds
+    assert (one.abi, one.toolchain.problem) == ("old", "")
+    build = "{compiler: gcc 12, cxx_abi: new, packages: {flash-attn: {}}}"
+    (other,) = made(build, TORCH_24, kernels).rebuilds
+    assert other.toolchain.problem == (
+        "torch, which it links, has the old string ABI and is not rebuilt"
+    )
+    both = made("{cxx_abi: new, packages: {torch: {}, flash-attn: {}}}", TORCH_24, kernels)
+    assert [(one.abi, one.toolchain.problem) for one in both.rebuilds] == [("new", "")] * 2
+
+
+def test_nothing_ties_another_package_to_an_abi() -> None:
+    alone = wheel("iminuit==2.30.1", file("iminuit/_core.so", "GCC 10.2.1", abi="old"))
+    (one,) = made("{compiler: gcc 12, packages: {iminuit: {}}}", alone).rebuilds
+    assert one.abi is None
+
+
 def test_nvidias_libraries_are_not_listed() -> None:
     nccl = wheel("nvidia-nccl-cu12==2.20.5", file("nvidia/nccl/lib/libnccl.so.2", "GCC 8.5.0"))
     assert answers(made("{compiler: gcc 12}", TORCH_24, nccl)) == {"torch": "yes"}
