@@ -23,6 +23,7 @@ SECTIONS: dict[str, dict[str, str]] = {
     },
     "Services": {
         "units": "Write the systemd units of a recipe's services, and compare them.",
+        "slice": "Share cards between jobs: memory, multiprocessors and PCIe traffic.",
     },
     "Generations": {
         "history": "Show who moved an environment, when, from and to which generation.",

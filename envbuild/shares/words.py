@@ -1,5 +1,6 @@
 """Sizes and shares of cards, read from recipes and written for people."""
 
+import math
 import re
 from typing import Final
 
@@ -39,5 +40,6 @@ def rate(bytes_per_second: int) -> str:
 
 
 def percent(share: float) -> str:
-    """Write a share: `43%`, and `42.9%` where it is not whole."""
-    return f"{share:.0f}%" if share == round(share) else f"{share:.1f}%"
+    """Write a share: `43%`, and `42.8%` where it is not whole; never more than it is."""
+    tenths = math.floor(share * 10 + 1e-6) / 10
+    return f"{tenths:.0f}%" if tenths == round(tenths) else f"{tenths:.1f}%"

@@ -21,7 +21,6 @@ from envbuild.tools.run import Started, base_environment
 LIBRARY = "libnvidia-ml.so.1"
 Cell = Mapping[str, Any]
 
-_ARGV = (sys.executable, "-I", "-m", "envbuild.tools.nvml_worker")
 _LEAVE_AFTER_S = 0.5
 _INTERVAL_S = 0.05
 # Where the loader does not look: WSL 2 (NVIDIA, CUDA on WSL user guide), NixOS, and containers that
@@ -103,11 +102,30 @@ def hear(driver_root: Path | None = None, *, limits: Limits | None = None) -> He
         driver_root: As for `libraries`.
         limits: How long it is waited for.
     """
+    return converse("nvml_worker", {}, driver_root, limits=limits)
+
+
+def converse(
+    module: str,
+    request: Mapping[str, Any],
+    driver_root: Path | None = None,
+    *,
+    limits: Limits | None = None,
+) -> Heard:
+    """Let a module of `tools` talk to NVML, and return what it heard.
+
+    Args:
+        module: Its name.
+        request: What it is asked, besides where it finds the library and answers to.
+        driver_root: As for `libraries`.
+        limits: How long it is waited for.
+    """
     limits = limits or Limits()
     answers = os.memfd_create("nvml")
     try:
-        worker = Started(_ARGV, env=base_environment(), keep=(answers,))
-        request = {"descriptor": answers, "libraries": libraries(driver_root)}
+        argv = (sys.executable, "-I", "-m", f"envbuild.tools.{module}")
+        worker = Started(argv, env=base_environment(), keep=(answers,))
+        request = {**request, "descriptor": answers, "libraries": libraries(driver_root)}
         listening = _Listening(answers, limits.silence_s)
         late = ""
         status = 0

@@ -23,7 +23,7 @@ def answer(request: dict[str, Any]) -> None:
     ask = Asking(request["descriptor"])
     ask.path = "init"
     ask.announce("dlopen")
-    missing = _load(request["libraries"])
+    missing = load(request["libraries"])
     if missing is not None:
         ask.say("init", missing)
         ask.end()
@@ -39,7 +39,7 @@ def answer(request: dict[str, Any]) -> None:
     ask.end()
 
 
-def _load(libraries: list[str]) -> Cell | None:
+def load(libraries: list[str]) -> Cell | None:
     """Load the first of these libraries that can be, or return why none can.
 
     pynvml loads `libnvidia-ml.so.1` by that name, and a loaded library of that SONAME is it.

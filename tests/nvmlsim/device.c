@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "scenario.h"
 
@@ -83,6 +84,25 @@ API nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t *out
   if (index >= gpu_count) return INVALID_ARGUMENT;
   *out = gpus + index;
   return enter(*out, __func__);
+}
+static nvmlReturn_t by_text(const char *key, const char *wanted, const char *function,
+                            nvmlDevice_t *out) {
+  if (!begun()) return UNINITIALIZED;
+  for (unsigned i = 0; i < gpu_count; i++) {
+    char value[96], *tail = value;
+    if (text(of_gpu(gpus + i, key), value, sizeof value) != SUCCESS) continue;
+    if (strlen(value) > strlen(wanted)) tail += strlen(value) - strlen(wanted); /* 8 or 4 digits */
+    if (strcasecmp(tail, wanted)) continue;
+    *out = gpus + i;
+    return enter(*out, function);
+  }
+  return NOT_FOUND;
+}
+API nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *out) {
+  return by_text("uuid", uuid, __func__, out);
+}
+API nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *address, nvmlDevice_t *out) {
+  return by_text("pci", address, __func__, out);
 }
 
 API nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t gpu, Pci *out) {
