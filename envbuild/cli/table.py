@@ -22,7 +22,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "kernel": "Let Jupyter start an environment's Python; the environment must hold ipykernel.",
     },
     "Services": {
-        "units": "Write the systemd units of a recipe's services, and compare them.",
+        "units": "Write the systemd units of a recipe's services, compare and install them.",
         "slice": "Share cards between jobs: memory, multiprocessors and PCIe traffic.",
     },
     "Generations": {

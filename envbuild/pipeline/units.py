@@ -8,9 +8,10 @@ from datetime import datetime
 from envbuild.errors import EnvbuildError, StoreError
 from envbuild.findings import Findings
 from envbuild.pipeline.allow import judge as let_through
+from envbuild.pipeline.allow import once
 from envbuild.pipeline.ask import Ask
 from envbuild.pipeline.orders import read_order
-from envbuild.recipe.load import load
+from envbuild.recipe.load import LoadedRecipe, load
 from envbuild.store import present, use
 from envbuild.store.create import Host, first_identifier, is_of, newest
 from envbuild.store.environment import Environment
@@ -29,9 +30,11 @@ class Rendered:
         generation: The one that they name, None where there is no service.
         files: The units, sorted by name.
         findings: What there is to say about them.
+        loaded: The recipe itself.
     """
 
     name: str
+    loaded: LoadedRecipe
     generation: Generation | None
     files: tuple[UnitFile, ...]
     findings: Findings
@@ -60,18 +63,19 @@ def make_units(
         Refused: The lock does not answer its recipe.
         InputError: A template is wrong.
     """
-    loaded = load(ask.name, ask.recipe_folders)
+    loaded = once(load(ask.name, ask.recipe_folders), ask.allow, today=now.date())
     name = loaded.recipe.name
     if not loaded.recipe.services:
         origin = Origin(name=name, prefix="", own="")
         files = render(loaded, origin, manager, templates()) if loaded.recipe.slice else ()
-        return Rendered(name=name, generation=None, files=files, findings=())
+        return Rendered(name=name, loaded=loaded, generation=None, files=files, findings=())
     order, host = read_order(ask, loaded, store=store, now=now)
     place = store.resolved().place(name)
     generation = _generation(place, order.environment_digest)
     findings = judge(loaded, manager, activation=_activation(generation))
     return Rendered(
         name=name,
+        loaded=loaded,
         generation=generation,
         files=render(loaded, _origin(generation, host), manager, templates()),
         findings=let_through(findings, loaded, today=now.date()),

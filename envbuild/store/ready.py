@@ -1,8 +1,9 @@
 """Wait until a service answers; a copy lies in each generation and is run by its Python.
 
 `ready.py port PORT` waits for a TCP port of this machine, `ready.py command PROGRAM ARGUMENT…`
-until a command succeeds. It waits for ever: systemd ends it (`TimeoutStartSec=`). It imports
-nothing of envbuild and runs on every Python 3.
+until a command succeeds. It waits for ever: systemd ends it (`TimeoutStartSec=`). Where the main
+process is gone (`MAINPID`, systemd.exec(5)) it ends with 1: systemd itself would wait for the time
+limit. It imports nothing of envbuild and runs on every Python 3.
 """
 
 import os
@@ -31,15 +32,28 @@ def succeeds(argv: "list[str]") -> bool:
     return os.waitpid(child, 0)[1] == 0
 
 
+def is_there(pid: int) -> bool:
+    """Tell whether a process is there; /proc may hide it."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
 def main(words: "list[str]") -> None:
     """Wait for what the words say."""
     kind, first, *rest = words
-    while True:
+    service = os.environ.get("MAINPID", "")
+    while not service or is_there(int(service)):
         if kind == "port" and is_open(int(first)):
             return
         if kind == "command" and succeeds([first, *rest]):
             return
         time.sleep(_EVERY_S)
+    sys.exit("the service ended before it was ready")
 
 
 if __name__ == "__main__":

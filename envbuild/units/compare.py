@@ -41,23 +41,26 @@ class Difference:
         return "".join(made)
 
 
-def compare(files: Sequence[UnitFile], name: str, folder: Path) -> tuple[Difference, ...]:
-    """Return what differs, sorted by name; drop-ins are not looked at.
+def compare(
+    files: Sequence[UnitFile], name: str, folder: Path, *, also: Iterable[str] = ()
+) -> tuple[Difference, ...]:
+    """Return what differs, sorted by name; drop-ins are looked at only where they are named.
 
     Args:
         files: What was rendered.
         name: The environment.
         folder: Where units are.
+        also: Further files of ours, which are left over where they are not among the files.
 
     Raises:
         StoreError: A file there cannot be read.
     """
     found: list[Difference] = []
     wanted = {file.name: file.text for file in files}
-    for unit in sorted({*wanted, *_own(folder, name)}):
-        there = _read(folder / unit)
+    for unit in sorted({*wanted, *own(folder, name), *also}):
+        there = read(folder / unit)
         text = wanted.get(unit, "")
-        if there == text:
+        if (there or "") == text:
             continue
         change: Change = "differs"
         if there is None:
@@ -81,10 +84,7 @@ def write(files: Sequence[UnitFile], name: str, folder: Path) -> tuple[Differenc
             nothing is changed where a file is not ours.
     """
     changed = compare(files, name, folder)
-    for difference in changed:
-        if difference.change == "not ours":
-            message = f"{folder / difference.name} was not written by envbuild"
-            raise StoreError(message, hint="move it away, or choose another folder")
+    refuse_foreign(changed, folder)
     try:
         make_folder(folder)
         for difference in changed:
@@ -98,8 +98,24 @@ def write(files: Sequence[UnitFile], name: str, folder: Path) -> tuple[Differenc
     return changed
 
 
-def _own(folder: Path, name: str) -> Iterable[str]:
-    """Give the units of an environment that a folder has, as their first line says."""
+def refuse_foreign(found: Iterable[Difference], folder: Path) -> None:
+    """Do nothing, unless a file to be written is not ours.
+
+    Raises:
+        StoreError: One is not.
+    """
+    for difference in found:
+        if difference.change == "not ours":
+            message = f"{folder / difference.name} was not written by envbuild"
+            raise StoreError(message, hint="move it away, or choose another folder")
+
+
+def own(folder: Path, name: str) -> Iterable[str]:
+    """Give the units of an environment that a folder has, as their first line says.
+
+    Raises:
+        StoreError: The folder, or a file there, cannot be read.
+    """
     try:
         there = sorted(path.name for path in folder.iterdir())
     except (FileNotFoundError, NotADirectoryError):
@@ -108,11 +124,16 @@ def _own(folder: Path, name: str) -> Iterable[str]:
         message = f"{folder}: {error.strerror}"
         raise StoreError(message) from error
     for unit in there:
-        if names.belongs(unit, name) and render.is_ours(_read(folder / unit) or "", name):
+        if names.belongs(unit, name) and render.is_ours(read(folder / unit) or "", name):
             yield unit
 
 
-def _read(path: Path) -> str | None:
+def read(path: Path) -> str | None:
+    """Return what a file says, None where it is missing.
+
+    Raises:
+        StoreError: It cannot be read.
+    """
     try:
         return path.read_bytes().decode("utf-8", "surrogateescape")
     except FileNotFoundError:

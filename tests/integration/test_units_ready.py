@@ -40,3 +40,14 @@ def test_it_waits_for_a_command(tmp_path: Path) -> None:
 
 def test_a_command_that_is_not_there_is_an_error() -> None:
     assert _start("command", "/nowhere/x").wait(timeout=60) == 1
+
+
+def test_it_ends_with_the_service() -> None:
+    service = subprocess.Popen(["/usr/bin/sleep", "600"])
+    words = [sys.executable, "-I", ready.__file__, "command", "/usr/bin/false"]
+    waiting = subprocess.Popen(words, env={"MAINPID": f"{service.pid}"}, stderr=subprocess.PIPE)
+    assert waiting.poll() is None
+    service.kill()
+    service.wait()
+    _, told = waiting.communicate(timeout=60)
+    assert (waiting.returncode, told) == (1, b"the service ended before it was ready\n")

@@ -1,24 +1,21 @@
 """`envbuild units`: the systemd units of a recipe's services, rendered and compared."""
 
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from envbuild.cli import options, output
+from envbuild.cli import options, output, rendering, serving
 from envbuild.cli.context import Here
+from envbuild.cli.rendering import target_options
 from envbuild.findings import errors_of
-from envbuild.target import PLATFORMS, Platform
 
 if TYPE_CHECKING:
     from envbuild.pipeline.units import Rendered
     from envbuild.units.compare import Difference
-    from envbuild.units.model import Scope
 
 _RENDER = "render"
-_SYSTEM = Path("/etc/systemd/system")
 
 
 class _Units(options.Group):
@@ -43,45 +40,15 @@ class _Units(options.Group):
     envbuild units h100-pt24 --output units/ --store /var/lib/envbuild
     envbuild units h100-pt24 --check
     envbuild units diff h100-pt24
+    envbuild units install h100-pt24
+    envbuild units status h100-pt24
     """,
 )
 def command() -> None:
-    """Write the systemd units of a recipe's services, and compare them.
+    """Write the systemd units of a recipe's services, compare and install them.
 
     `envbuild units NAME` is `envbuild units render NAME`.
     """
-
-
-def _target_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    for decorate in (
-        options.json_option,
-        options.locked_options,
-        options.python_option,
-        click.option(
-            "-p",
-            "--platform",
-            type=click.Choice(PLATFORMS),
-            help="The hosts' platform.  [default: this machine's]",
-        ),
-        click.option(
-            "--templates",
-            metavar="DIR",
-            type=click.Path(exists=True, file_okay=False),
-            help="Take templates from here first.",
-        ),
-        click.option(
-            "--systemd",
-            "version",
-            metavar="V",
-            type=click.IntRange(min=239),
-            default=252,
-            show_default=True,
-            help="The hosts' systemd; what it lacks is left out, with a comment.",
-        ),
-        click.option("--user", is_flag=True, help="For a user's manager, not the machine's."),
-    ):
-        function = decorate(function)
-    return function
 
 
 @command.command(
@@ -103,7 +70,7 @@ def _target_options(function: Callable[..., Any]) -> Callable[..., Any]:
     help="Write them here, and remove what an earlier rendering left of NAME.",
 )
 @click.option("--check", is_flag=True, help="Compare instead, with DIR or what is installed.")
-@_target_options
+@target_options
 @click.pass_obj
 def render(
     here: Here,
@@ -123,9 +90,9 @@ def render(
     """
     from envbuild.units import compare
 
-    rendered = _rendered(here, name, told)
+    rendered = rendering.make(here, name, told, installed=check and folder is None)
     if check:
-        where = folder or _installed(here, user=told["user"])
+        where = folder or rendering.unit_folder(here, user=told["user"])
         found = compare.compare(rendered.files, rendered.name, where)
         return _show_check(here, rendered, found, where, as_json=as_json)
     if folder is not None:
@@ -154,7 +121,7 @@ def render(
 @click.argument(
     "folder", metavar="[DIR]", required=False, type=click.Path(file_okay=False, path_type=Path)
 )
-@_target_options
+@target_options
 @click.pass_obj
 def diff(here: Here, /, name: str, folder: Path | None, *, as_json: bool, **told: Any) -> int:  # noqa: ANN401
     """Show how installed units, or those in DIR, differ from what would be rendered.
@@ -163,62 +130,14 @@ def diff(here: Here, /, name: str, folder: Path | None, *, as_json: bool, **told
     """
     from envbuild.units import compare
 
-    rendered = _rendered(here, name, told)
-    where = folder or _installed(here, user=told["user"])
+    rendered = rendering.make(here, name, told, installed=folder is None)
+    where = folder or rendering.unit_folder(here, user=told["user"])
     found = compare.compare(rendered.files, rendered.name, where)
     if as_json:
         return _show_check(here, rendered, found, where, as_json=True)
     for difference in found:
         click.echo(difference.lines(where), nl=False)
     return 1 if found else 0
-
-
-def _rendered(here: Here, name: str, told: dict[str, Any]) -> "Rendered":
-    from envbuild.pipeline.ask import Ask, Pythons
-    from envbuild.pipeline.units import make_units
-    from envbuild.store import noop
-    from envbuild.store.create import Options
-    from envbuild.units.model import Manager
-    from envbuild.units.render import Templates
-
-    file = noop.recipe_file(name, here.recipe_folders)
-    folder = None if file is None else here.lock_folder(file.stem, recipe=file)
-    scope: Scope = "user" if told["user"] else "system"
-    platform: Platform = told["platform"] or here.platform
-    own = told["templates"] or here.told.get("ENVBUILD_TEMPLATES")
-    ask = Ask(
-        name=name,
-        recipe_folders=here.recipe_folders,
-        lock_folder=folder,
-        lock_output=here.lock_output,
-        platform=platform,
-        locked=here.locked,
-        frozen=here.frozen,
-        exclude_newer=None,
-        pythons=Pythons(
-            option=told["python"],
-            variable=here.python,
-            running=Path(sys.executable),
-            search=here.environment.get("PATH", ""),
-        ),
-        facts=lambda: here.facts,
-        options=Options(),
-    )
-    return make_units(
-        ask,
-        Manager(version=told["version"], scope=scope),
-        templates=lambda: Templates((Path(own).expanduser(),) if own else ()),
-        store=here.store,
-        now=here.now(),
-    )
-
-
-def _installed(here: Here, *, user: bool) -> Path:
-    """Return where units are installed (systemd.unit(5), "Unit File Load Path")."""
-    if not user:
-        return _SYSTEM
-    base = here.environment.get("XDG_CONFIG_HOME") or here.home / ".config"
-    return Path(base) / "systemd/user"
 
 
 def _code(rendered: "Rendered") -> int:
@@ -280,6 +199,10 @@ def _show_check(
     if not found:
         output.result(f"{rendered.name}: {len(rendered.files)} units in {folder} are as rendered")
         return _code(rendered)
-    where = "" if folder == _SYSTEM else f" {folder}"
+    where = "" if folder == rendering.SYSTEM else f" {folder}"
     output.next_step(here, f"envbuild units diff {rendered.name}{where}")
     return 1
+
+
+for _each in (serving.install, serving.remove, serving.status, serving.logs):
+    command.add_command(_each)

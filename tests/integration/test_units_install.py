@@ -1,0 +1,154 @@
+"""`units install`, `status` and `remove` against a systemd that runs."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from integration import systemd_running
+from integration.systemd_running import Machine, Site
+
+_UNIT = "envbuild-demo.web.service"
+_WEB = """services:
+  web:
+    exec: [python, -m, http.server, --bind, 127.0.0.1, "8765"]
+    readiness: {kind: port, port: 8765, timeout: 60s}
+    network: loopback
+    restart: {delay: 30s}
+"""
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    if missing := systemd_running.missing():
+        pytest.skip(missing)
+    shared = tmp_path_factory.mktemp("shared")
+    shared.chmod(0o755)
+    with systemd_running.booted(tmp_path_factory.mktemp("machine"), shared) as machine:
+        yield machine
+
+
+@pytest.fixture(scope="module")
+def created(machine: Machine) -> Site:
+    site = Site(machine)
+    site.recipe(_WEB)
+    site.create()
+    return site
+
+
+@pytest.fixture
+def site(created: Site) -> Iterator[Site]:
+    """Yield a site where nothing is installed."""
+    created.recipe(_WEB)
+    yield created
+    created.envbuild("units", "remove", "demo", check=False)
+    created.machine.run("rm", "-rf", str(created.units))
+    created.machine.run("mkdir", str(created.units))
+    created.machine.run("systemctl", "daemon-reload")
+
+
+def _pid(site: Site) -> str:
+    return site.machine.show(_UNIT, "MainPID")
+
+
+def test_install_status_and_remove(site: Site) -> None:
+    dry = site.json("units", "install", "demo", "--dry-run")
+    assert (dry["done"], [one["action"] for one in dry["units"]]) == (False, [None, "start"])
+    assert site.listed() == [".envbuild/demo.lock"]
+
+    site.envbuild("units", "install", "demo")
+    assert site.machine.show(_UNIT, "ActiveState") == "active"
+    assert site.machine.run("systemctl", "is-enabled", _UNIT).stdout == "enabled\n"
+    site.envbuild("units", "demo", "--check")
+    before = _pid(site)
+    assert site.json("units", "install", "demo")["units"] == []
+    assert _pid(site) == before
+
+    rows = {row["unit"]: row for row in site.json("units", "status", "demo")["units"]}
+    assert (rows[_UNIT]["state"], rows[_UNIT]["restarts"]) == ("active", 0)
+    assert (rows[_UNIT]["at_boot"], rows[_UNIT]["why"]) == (True, None)
+    assert rows[_UNIT]["pid"] == int(before)
+
+    site.machine.run("mkdir", f"{site.units}/{_UNIT}.d")
+    site.write(f"{_UNIT}.d/override.conf", "[Service]\nNice=5\n")
+    site.envbuild("units", "remove", "demo")
+    assert site.machine.show(_UNIT, "ActiveState") == "inactive"
+    assert site.listed() == [".envbuild/demo.lock", f"{_UNIT}.d/override.conf"]
+    assert site.envbuild("units", "status", "demo", check=False).returncode == 3
+
+
+def test_everything_is_put_back_where_a_service_does_not_come_up(site: Site) -> None:
+    site.recipe(_WEB.replace("exec:", "exec: [python, -c, raise SystemExit('no model')]  #"))
+    done = site.envbuild("units", "install", "demo", check=False)
+    assert done.returncode == 1
+    assert f"{_UNIT} did not come up: exit code 1" in done.stderr
+    assert "no model" in done.stderr
+    assert site.listed() == [".envbuild/demo.lock"]
+    assert site.machine.show(_UNIT, "LoadState") == "not-found"
+
+    site.recipe(_WEB)
+    site.envbuild("units", "install", "demo")
+    before = site.read(_UNIT)
+    site.recipe(_WEB.replace('"8765"]', '"none"]'))
+    assert site.envbuild("units", "install", "demo", check=False).returncode == 1
+    assert site.read(_UNIT) == before
+    assert site.machine.show(_UNIT, "ActiveState") == "active"
+    assert site.json("units", "install", "demo", "--dry-run")["units"][0]["name"] == _UNIT
+
+
+def test_limits_reach_what_runs_and_the_rest_restarts_it(site: Site) -> None:
+    site.envbuild("units", "install", "demo")
+    first = _pid(site)
+    site.recipe(_WEB + "    limits: {memory_max: 300M}\n    stop: {timeout: 45s}\n")
+    site.envbuild("units", "install", "demo")
+    assert _pid(site) == first
+    assert site.machine.show(_UNIT, "MemoryMax") == str(300 << 20)
+    assert site.machine.show(_UNIT, "TimeoutStopUSec") == "45s"
+
+    site.recipe(_WEB + "    environment: {A: b}\n")
+    done = site.json("units", "install", "demo", "--restart=never")
+    assert (done["running_as_before"], _pid(site)) == ([_UNIT], first)
+    site.recipe(_WEB + "    environment: {A: c}\n")
+    site.envbuild("units", "install", "demo", "--restart=rolling")
+    assert _pid(site) != first
+
+
+def test_what_systemd_does_not_take_is_not_written(site: Site) -> None:
+    site.machine.run("mkdir", "-p", "/srv/templates")
+    block = "{% block service %}\nRestartSec=soon\n{% endblock %}\n"
+    (site.outside / "templates/service.j2").write_text(
+        '{% extends "shipped/service.j2" %}\n' + block
+    )
+    done = site.envbuild("units", "install", "demo", "--templates", "/srv/templates", check=False)
+    assert done.returncode == 1
+    assert "soon" in done.stderr
+    assert site.listed() == [".envbuild/demo.lock"]
+
+    site.write(_UNIT, "[Service]\nExecStart=/bin/true\n")
+    assert site.envbuild("units", "install", "demo", check=False).returncode == 6
+    assert site.read(_UNIT) == "[Service]\nExecStart=/bin/true\n"
+
+
+def test_what_a_killed_install_left_is_put_back(site: Site) -> None:
+    site.envbuild("units", "install", "demo")
+    before = site.read(_UNIT)
+    site.recipe(_WEB.replace("port: 8765, ", "port: 9999, "))
+    process = site.started("units", "install", "demo")
+    end = time.monotonic() + 60
+    while site.read(_UNIT) == before and time.monotonic() < end:
+        time.sleep(0.1)
+    process.kill()
+    process.wait()
+    site.recipe(_WEB)
+    site.envbuild("units", "install", "demo")
+    assert site.read(_UNIT) == before
+    assert site.machine.show(_UNIT, "ActiveState") == "active"
+    assert '"pending": null' in site.read(".envbuild/demo.json")
+
+
+def test_without_a_systemd_nothing_is_written(created: Site, tmp_path: Path) -> None:
+    if systemd_running.BOOTED.is_dir():
+        pytest.skip("systemd runs this machine")
+    done = created.outside_run("units", "install", "demo", home=tmp_path)
+    assert done.returncode == 7
+    assert "/run/systemd/system" in done.stderr
