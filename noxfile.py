@@ -107,6 +107,15 @@ def system(session: nox.Session, suite: str) -> None:
 
 
 @nox.session
+def services(session: nox.Session) -> None:
+    """Install, switch and remove services under a systemd of their own; needs root."""
+    session.install("-e", ".[test]")
+    told = ("--junit-xml", "build/services.xml", "-o", "junit_family=xunit1")
+    files = ("tests/integration/test_units_install.py",)
+    session.run("pytest", *files, *told, *session.posargs, env={"ENVBUILD_SERVICES": "all"})
+
+
+@nox.session
 def wheel(session: nox.Session) -> None:
     """Build the wheel, install it elsewhere, use what it ships."""
     with tempfile.TemporaryDirectory() as folder:

@@ -1,5 +1,6 @@
 """`units install`, `status` and `remove` against a systemd that runs."""
 
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,10 @@ _WEB = """services:
     network: loopback
     restart: {delay: 30s}
 """
+
+_long = pytest.mark.skipif(
+    os.environ.get("ENVBUILD_SERVICES") != "all", reason="all of it: nox -s services"
+)
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +56,7 @@ def _pid(site: Site) -> str:
     return site.machine.show(_UNIT, "MainPID")
 
 
+@pytest.mark.slow
 def test_install_status_and_remove(site: Site) -> None:
     dry = site.json("units", "install", "demo", "--dry-run")
     assert (dry["done"], [one["action"] for one in dry["units"]]) == (False, [None, "start"])
@@ -77,6 +83,7 @@ def test_install_status_and_remove(site: Site) -> None:
     assert site.envbuild("units", "status", "demo", check=False).returncode == 3
 
 
+@_long
 def test_everything_is_put_back_where_a_service_does_not_come_up(site: Site) -> None:
     site.recipe(_WEB.replace("exec:", "exec: [python, -c, raise SystemExit('no model')]  #"))
     done = site.envbuild("units", "install", "demo", check=False)
@@ -96,6 +103,7 @@ def test_everything_is_put_back_where_a_service_does_not_come_up(site: Site) -> 
     assert site.json("units", "install", "demo", "--dry-run")["units"][0]["name"] == _UNIT
 
 
+@_long
 def test_limits_reach_what_runs_and_the_rest_restarts_it(site: Site) -> None:
     site.envbuild("units", "install", "demo")
     first = _pid(site)
@@ -113,6 +121,7 @@ def test_limits_reach_what_runs_and_the_rest_restarts_it(site: Site) -> None:
     assert _pid(site) != first
 
 
+@_long
 def test_what_systemd_does_not_take_is_not_written(site: Site) -> None:
     site.machine.run("mkdir", "-p", "/srv/templates")
     block = "{% block service %}\nRestartSec=soon\n{% endblock %}\n"
@@ -129,6 +138,7 @@ def test_what_systemd_does_not_take_is_not_written(site: Site) -> None:
     assert site.read(_UNIT) == "[Service]\nExecStart=/bin/true\n"
 
 
+@_long
 def test_what_a_killed_install_left_is_put_back(site: Site) -> None:
     site.envbuild("units", "install", "demo")
     before = site.read(_UNIT)
@@ -146,6 +156,7 @@ def test_what_a_killed_install_left_is_put_back(site: Site) -> None:
     assert '"pending": null' in site.read(".envbuild/demo.json")
 
 
+@_long
 def test_without_a_systemd_nothing_is_written(created: Site, tmp_path: Path) -> None:
     if systemd_running.BOOTED.is_dir():
         pytest.skip("systemd runs this machine")
