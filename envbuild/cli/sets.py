@@ -4,6 +4,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import click
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 Framework = Literal["pytorch", "jax"]
 
 _FRAMEWORK = re.compile(r"(?P<name>[a-z]+)\s*(?P<rest>.*)", re.IGNORECASE)
-_VERSION = re.compile(r"\d+(?:\.\d+)*")
+VERSION = re.compile(r"\d+(?:\.\d+)*")
 _PYTHON = re.compile(r"(\d+\.\d+)(?:\.\d+)*(t?)")
 _ALIASES = {"torch": "pytorch"}
 _PLATFORM: Platform = "linux-64"
@@ -113,7 +114,7 @@ def wanted(
     from envbuild.compat.triangle import Wanted
 
     for option, text in {"driver": driver, **versions}.items():
-        if text is not None and not _VERSION.fullmatch(text):
+        if text is not None and not VERSION.fullmatch(text):
             message = f"--{option}: {text!r} is not a version"
             example = "550.54.15, or a branch such as 550" if option == "driver" else "12.4"
             raise UsageProblem(message, hint=f"numbers and dots, such as {example}")
@@ -162,6 +163,26 @@ def column(facts: "Facts", gpu: str) -> "Column":
     return Column(title=gpu.lower(), capability=capability(facts, gpu))
 
 
+def nearest(text: str, known: Iterable[str]) -> str:
+    """Return the known version whose numbers are nearest, the first ones first.
+
+    Args:
+        text: A version of numbers and dots.
+        known: Some of them, at least one.
+    """
+
+    def parts(version: str) -> list[int]:
+        return [int(part) for part in version.split(".")]
+
+    def distance(each: str) -> list[int]:
+        both = zip_longest(parts(each), parts(text), fillvalue=0)
+        return [abs(left - right) for left, right in both]
+
+    some = list(known)
+    newest = max(some, key=parts)
+    return newest if parts(text) > parts(newest) else min(some, key=distance)
+
+
 def _check_driver(facts: "Facts", driver: str) -> None:
     """Raise where no driver of NVIDIA can have this version; a branch may be newer than all known.
 
@@ -184,7 +205,7 @@ def _check_cudnn(facts: "Facts", cudnn: str) -> None:
         UsageProblem: None is.
     """
     rows = [*(row.version for row in facts.cudnns), *(row.cudnn for row in facts.builds)]
-    exact = (row for row in rows if row is not None and _VERSION.fullmatch(row))
+    exact = (row for row in rows if row is not None and VERSION.fullmatch(row))
     _check_known("cudnn", cudnn.partition(".")[0], _two_parts(exact))
 
 
@@ -198,20 +219,7 @@ def _check_known(option: str, text: str, known: Sequence[str]) -> None:
     if any(each.split(".")[: len(parts)] == parts for each in known):
         return
     message = f"--{option}: no {_TITLES[option]} {text} is known"
-    raise UsageProblem(message, hint=f"did you mean {_nearest(text, known)}?")
-
-
-def _nearest(text: str, known: Iterable[str]) -> str:
-    """Return the known version whose numbers are nearest, the first ones first."""
-    wanted = [int(part) for part in text.split(".")]
-
-    def distance(each: str) -> list[int]:
-        parts = [int(part) for part in each.split(".")]
-        parts += [0] * (len(wanted) - len(parts))
-        wide = [*wanted, *[0] * (len(parts) - len(wanted))]
-        return [abs(left - right) for left, right in zip(parts, wide, strict=True)]
-
-    return min(known, key=distance)
+    raise UsageProblem(message, hint=f"did you mean {nearest(text, known)}?")
 
 
 def _two_parts(versions: Iterable[str]) -> list[str]:
@@ -258,7 +266,7 @@ def _framework(facts: "Facts", text: str) -> tuple[Framework, str]:
         message = f"--framework: {text!r} is none that is known"
         raise UsageProblem(message, hint=hint)
     rest = match["rest"] if match else ""
-    specifiers = f"=={rest}" if _VERSION.fullmatch(rest) else rest
+    specifiers = f"=={rest}" if VERSION.fullmatch(rest) else rest
     try:
         allowed = SpecifierSet(specifiers)
     except InvalidSpecifier as error:
@@ -266,7 +274,7 @@ def _framework(facts: "Facts", text: str) -> tuple[Framework, str]:
         raise UsageProblem(message, hint="such as 'pytorch>=2.3,<2.8'") from error
     versions = {row.version for row in facts.builds if row.framework == name}
     if not any(allowed.contains(version, prereleases=True) for version in versions):
-        exact = next((one.version for one in allowed if _VERSION.fullmatch(one.version)), "0")
+        exact = next((one.version for one in allowed if VERSION.fullmatch(one.version)), "0")
         message = f"--framework: no release of {name} is known that is {specifiers}"
-        raise UsageProblem(message, hint=f"the nearest is {_nearest(exact, versions)}")
+        raise UsageProblem(message, hint=f"the nearest is {nearest(exact, versions)}")
     return known[name], specifiers

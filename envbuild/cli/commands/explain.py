@@ -1,7 +1,7 @@
 """`envbuild explain`: what is known about a topic, a code, a package or a card, with sources."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from textwrap import fill
 from typing import TYPE_CHECKING
@@ -188,8 +188,28 @@ def _json(found: "Explained") -> dict[str, object]:
 
 def _unknown(facts: "Facts", text: str) -> UsageProblem:
     names = _names(facts)
-    near = get_close_matches(text.lower(), names, n=1)
-    if not near and (first := text.lower().split()):
-        near = get_close_matches(first[0], names, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else "see: envbuild explain"
+    words = text.lower().split()
+    found = _nearest_version(facts, words) or get_close_matches(text.lower(), names, n=1)
+    if not found and words:
+        found = get_close_matches(words[0], names, n=1)
+    hint = f"did you mean {found[0]!r}?" if found else "see: envbuild explain"
     return UsageProblem(f"nothing is known about {text!r}", hint=hint)
+
+
+def _nearest_version(facts: "Facts", words: Sequence[str]) -> list[str]:
+    """Return what is known with the nearest version, where a version of something was asked for."""
+    from envbuild.cli.sets import VERSION, nearest
+
+    match words:
+        case [("pytorch" | "torch" | "jax") as name, version]:
+            framework = "jax" if name == "jax" else "pytorch"
+            known = [row.version for row in facts.builds if row.framework == framework]
+        case ["cuda" as name, version]:
+            known = [row.version.rpartition(".")[0] for row in facts.toolkits]
+        case ["cudnn" as name, version]:
+            known = [row.version for row in facts.cudnns]
+        case ["driver" as name, version]:
+            known = [f"{row.branch}" for row in facts.branches]
+        case _:
+            return []
+    return [f"{name} {nearest(version, known)}"] if VERSION.fullmatch(version) else []

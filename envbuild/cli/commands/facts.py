@@ -62,7 +62,7 @@ def listed(
     confidence: str | None,
     as_json: bool,  # noqa: FBT001
 ) -> None:
-    """List facts, all of them or those that have every WORD in their name."""
+    """List facts, all of them or those that have every WORD in their name; 1 if none has."""
     rows = [
         row
         for row in here.facts.rows()
@@ -74,7 +74,9 @@ def listed(
         lines = ((row.name, _summary(row), row.confidence, row.read) for row in rows)
         output.result(output.table(("FACT", "WHAT", "CONFIDENCE", "READ"), lines))
     else:
-        output.say(here, f"no fact has {' and '.join(map(repr, words))} in its name")
+        output.say(here, f"{_none(words)}; {_near(here.facts, words)}" if words else "no fact")
+    if not rows:
+        click.get_current_context().exit(1)
 
 
 @command.command("show", examples='envbuild facts show "pytorch 2.4.0 cu124"')
@@ -122,8 +124,7 @@ def verify(here: Here, words: tuple[str, ...], *, libraries: bool, as_json: bool
 
     rows = [row for row in here.facts.rows() if _fits(row.name, words)]
     if not rows:
-        message = f"no fact has {' and '.join(map(repr, words))} in its name"
-        raise FactsError(message, source=" ".join(words), hint="see: envbuild facts list")
+        raise UsageProblem(_none(words), hint=_near(here.facts, words))
     with progress.shown(here) as shown:
         found = verify(rows, lambda: _index(here), read_libraries=libraries, told=shown.step)
     if as_json:
@@ -281,11 +282,23 @@ def _fits(name: str, words: Sequence[str]) -> bool:
     return all(word.lower() in name.lower() for word in words)
 
 
+def _none(words: Sequence[str]) -> str:
+    return f"no fact has {' and '.join(map(repr, words))} in its name"
+
+
+def _near(facts: "Facts", words: Sequence[str]) -> str:
+    """Return what to type instead of the words of no fact."""
+    wanted = " ".join(words)
+    names = [row.name for row in facts.rows()]
+    found = get_close_matches(wanted, names, n=1, cutoff=0.4)
+    return f"did you mean {found[0]!r}?" if found else "see: envbuild facts list"
+
+
 def _found(facts: "Facts", wanted: str) -> "Row":
     """Return the row of a name, or the only one whose name has it.
 
     Raises:
-        FactsError: There is none, or more than one.
+        UsageProblem: There is none, or more than one.
     """
     rows = {row.name: row for row in facts.rows()}
     if wanted in rows:
@@ -295,11 +308,10 @@ def _found(facts: "Facts", wanted: str) -> "Row":
         return rows[fitting[0]]
     if fitting:
         message = f"{len(fitting)} facts have {wanted!r} in their names"
-        raise FactsError(message, source=wanted, hint=f"one of them is {fitting[0]!r}")
-    near = get_close_matches(wanted, rows, n=1, cutoff=0.4)
-    hint = f"did you mean {near[0]!r}?" if near else "see: envbuild facts list"
+        hint = f"one of them is {fitting[0]!r}; all: envbuild facts list {wanted}"
+        raise UsageProblem(message, hint=hint)
     message = f"there is no fact {wanted!r}"
-    raise FactsError(message, source=wanted, hint=hint)
+    raise UsageProblem(message, hint=_near(facts, wanted.split()))
 
 
 def _values(row: "Row") -> Iterator[tuple[str, object]]:

@@ -63,7 +63,10 @@ def test_names_are_listed(name: str, capsys: pytest.CaptureFixture[str]) -> None
     [
         ("h1000", "did you mean 'h100'?"),
         ("pytroch 2.4", "did you mean 'pytorch'?"),
-        ("pytorch 9.9", "did you mean 'pytorch'?"),
+        ("pytorch 9.9", "did you mean 'pytorch 2.15.0'?"),
+        ("torch 2.4.7", "did you mean 'torch 2.4.1'?"),
+        ("cuda 12.7", "did you mean 'cuda 12.6'?"),
+        ("driver 999", "did you mean 'driver 620'?"),
         ("driver 551", "did you mean 'driver 5"),
         ("no-gpu-cod", "did you mean 'no-gpu-code'?"),
         ("☃", "see: envbuild explain"),
