@@ -119,7 +119,7 @@ def _paths(folder: Path) -> list[Path]:
     for path in paths:
         if path.stem not in _FILES:
             message = f"{path}: there is no table of this name"
-            nearest = near(path.name, _names(), "did you mean {}?")
+            nearest = near(path.stem, _FILES, "did you mean {}.toml?")
             known = f"the tables are {', '.join(_names())}"
             raise FactsError(message, source=str(path), hint=nearest or known)
     order = list(_FILES)

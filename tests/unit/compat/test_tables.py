@@ -183,7 +183,7 @@ def build(**more: str) -> str:
         ("gpus.toml", GPU.replace("= [", "= "), "8:17: "),
         ("gpus.toml", GPU.replace("X100", "\udcff"), "6: this is no UTF-8"),
         ("gpu.toml", GPU, "there is no table of this name (did you mean gpus.toml?)"),
-        ("q.toml", GPU, "there is no table of this name (the tables are cuda.toml, "),
+        ("wiki.toml", GPU, "there is no table of this name (the tables are cuda.toml, "),
         (
             "cuda.toml",
             f'[sources]\nx = "x"\n[[toolkit]]\nversion = "12.5.9"\ndriver = "510.1"\n{ROW}',
