@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import signal
 import tomllib
 import warnings
 from collections.abc import Mapping, Sequence
@@ -210,12 +211,13 @@ class Building:
             )
         except ToolFailed as error:
             printed = tail(self.log, min(_TAIL_BYTES, self.log.stat().st_size - before))
-            if not printed.strip():
+            killed = error.status in {-signal.SIGKILL, _SHELL_KILLED}
+            if not (printed.strip() or killed):
                 raise
             details = f"{printed.strip()}\n$ {script} {shlex.join(argv)}"
             hint = f"the whole log is {self.log}; {script} runs a command where the build runs"
             kind, message = ToolFailed, f"{self.what}: its build failed"
-            if error.status in {-9, _SHELL_KILLED} or _KILLED.search(printed):
+            if killed or _KILLED.search(printed):
                 kind, message = OutOfMemory, f"{self.what}: its build was killed: too little memory"
             raise kind(
                 message,

@@ -203,7 +203,7 @@ def _git(source: GitCommit, how: Fetching) -> Fetched:
     folder = how.cache / "git" / source.commit
     git = _Git(source, how)
     if not folder.is_dir() or not git.is_clean(folder):
-        if how.offline:
+        if how.offline and urlsplit(source.url).scheme != "file":
             message = f"{source}: not in the cache"
             raise FetchError(message, hint="run it once without --offline")
         remove_tree(folder)
