@@ -8,7 +8,6 @@ import pytest
 from system import image, machine, payload
 
 _SUITE = os.environ.get("ENVBUILD_SYSTEM_SUITE", image.SUITES[0])
-_CARD = "[Service]\nDeviceAllow=/dev/nvidia0 rw\n"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -55,7 +54,6 @@ def prepared(booted: machine.Snapshot, disk: Path, run_folder: Path) -> machine.
         if not folder.exists():
             folder.mkdir()
             with booted.fork(disk) as made:
-                made.put("/run/systemd/system/envbuild-plain.card.service.d/50-cards.conf", _CARD)
                 made.put("/etc/credentials/token", "hidden", mode="600")
                 payload.bring(made)
                 made.save(folder)
