@@ -77,7 +77,7 @@ def plan_here(wanted: Asked, driver_root: Path | None = None) -> Plan:
     Raises:
         HostError: NVML does not answer.
     """
-    return plan(wanted.wishes, available(look(driver_root), {}, {}))
+    return plan(wanted.wishes, [available(seen) for seen in look(driver_root)])
 
 
 def plan_for(wanted: Asked, model: str, facts: Facts, *, count: int = 1) -> Plan:

@@ -1,6 +1,6 @@
 """The cards of this host as they can be given out, and changes of them, through NVML."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +14,7 @@ _WORKER: Final = "nvml_shares"
 _LIMITS: Final = Limits(silence_s=60, total_s=300)
 """A card that goes into MIG mode is reset, which takes seconds."""
 _MIB: Final = 1 << 20
+_NO_INSTANCE: Final = 0xFFFFFFFF  # nvml.h, nvmlProcessInfo_t: not in a MIG instance
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,7 +49,7 @@ class Seen:
         card: As it can be given out, nothing of it taken.
         minor: N of its node `/dev/nvidiaN`.
         mig: Whether MIG mode is on; None where it has none.
-        pids: Who uses it.
+        users: Processes that use it, each with the number of its instance, None for the card.
         profiles: Numbers of its profiles by their names.
         instances: What it is cut into.
     """
@@ -56,7 +57,7 @@ class Seen:
     card: Card
     minor: int
     mig: bool | None
-    pids: tuple[int, ...]
+    users: tuple[tuple[int, int | None], ...]
     profiles: Mapping[str, int]
     instances: tuple[Instance, ...]
 
@@ -84,28 +85,23 @@ def change(steps: Sequence[Mapping[str, Any]], driver_root: Path | None = None) 
     return [_value(heard, number, "step") for number in range(len(steps))]
 
 
-def available(seen: Iterable[Seen], kept: Mapping[str, int], held: Mapping[str, str]) -> list[Card]:
-    """Return cards with what of them cannot be given out.
+def available(seen: Seen, *, own: int = 0, reserved: int = 0, holder: str = "") -> Card:
+    """Return a card with what of it cannot be given out.
 
     Args:
-        seen: The cards.
-        kept: Slices of our own instances that may be planned anew, by the card's UUID.
-        held: Who has whole cards, by their UUIDs.
+        seen: The card.
+        own: Slices of instances that will go, as bits.
+        reserved: Slices that are promised, whether or not something lies there.
+        holder: Who has the whole card, or empty.
     """
-    return [_available(one, kept.get(one.card.uuid, 0), held) for one in seen]
-
-
-def _available(seen: Seen, own: int, held: Mapping[str, str]) -> Card:
-    taken = 0
+    taken = reserved
     for instance in seen.instances:
-        taken |= instance.mask
-    others = taken & ~own
-    busy = ""
-    if seen.card.uuid in held:
-        busy = f"{held[seen.card.uuid]} has it"
-    elif seen.pids and not seen.mig:
-        busy = f"in use by process {', '.join(map(str, seen.pids))}"
-    return replace(seen.card, taken=others, mig_only=bool(others), closed=busy)
+        taken |= instance.mask & ~own
+    busy = f"{holder} has it" if holder else ""
+    if seen.users and not seen.mig:
+        pids = ", ".join(str(pid) for pid in dict.fromkeys(pid for pid, _ in seen.users))
+        busy = f"in use by process {pids}"
+    return replace(seen.card, taken=taken, mig_only=bool(taken), closed=busy)
 
 
 def _seen(index: int, said: Mapping[str, Any]) -> Seen:
@@ -145,7 +141,9 @@ def _seen(index: int, said: Mapping[str, Any]) -> Seen:
         card=card,
         minor=said["minor"],
         mig=said["mig"],
-        pids=tuple(said["pids"]),
+        users=tuple(
+            (pid, None if instance == _NO_INSTANCE else instance) for pid, instance in said["pids"]
+        ),
         profiles={one["name"]: one["id"] for one in said["profiles"]},
         instances=instances,
     )

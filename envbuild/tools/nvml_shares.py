@@ -61,7 +61,7 @@ def _look(ask: Asking) -> None:
 def _card(ask: Asking, gpu: Handle) -> dict[str, Any]:
     mode = ask.cell("nvmlDeviceGetMigMode", gpu)
     running = [
-        each.pid
+        (each.pid, each.gpuInstanceId)
         for kind in ("Compute", "Graphics", "MPSCompute")
         for each in ask(f"nvmlDeviceGet{kind}RunningProcesses_v3", gpu)
     ]

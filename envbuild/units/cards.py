@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from envbuild.recipe.model import Recipe
-from envbuild.recipe.service import Gpu
+from envbuild.recipe.service import Gpu, Service
 from envbuild.recipe.service_checks import by_mps, count_of, gpu_of
 from envbuild.units import escape, names
 from envbuild.units.model import Origin
@@ -70,6 +70,12 @@ def servers(recipe: Recipe, origin: Origin) -> Iterator[tuple[str, dict[str, Any
                 "user": user or names.dynamic_user(recipe.name),
             },
         )
+
+
+def is_cut(service: Service) -> bool:
+    """Tell whether a service wants a MIG instance, which has to be there first."""
+    wish = gpu_of(service)
+    return wish is not None and wish.isolation == "mig"
 
 
 def variables() -> str:

@@ -15,6 +15,8 @@ from envbuild.recipe.service import Service
 PARENT_SLICE: Final = "envbuild.slice"
 NODES: Final = "envbuild-gpu-nodes.service"
 """Makes the cards' device nodes; one for all environments, as the dot in theirs shows."""
+SHARES: Final = "envbuild-gpu-shares.service"
+"""Makes the MIG instances of the ledger after a boot; one for all environments."""
 
 _PLAIN: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789:_.")
 _LONGEST_USER: Final = 31

@@ -80,7 +80,7 @@ def render(
     found: dict[str, UnitFile] = {}
     try:
         for unit, template, values in _wanted(loaded, origin, manager):
-            shared = unit == names.NODES
+            shared = unit in {names.NODES, names.SHARES}
             header = of_service if template in {"mps", "service"} else head
             if shared:
                 header = [f"{_WRITTEN_BY}`", _NOT_TO_EDIT]
@@ -144,6 +144,8 @@ def _wanted(
             yield f"{stem}.socket", "socket", view.socket(place)
         if gpu_of(service) is not None and manager.scope == "system":
             yield names.NODES, "gpu-nodes", {}
+            if cards.is_cut(service):
+                yield names.SHARES, "gpu-shares", {"nodes": names.NODES}
 
 
 def _one_line(value: object) -> object:

@@ -297,8 +297,8 @@ def _order(place: Place, *, gpu: bool, server: str | None) -> Mapping[str, Any]:
     requires = [names.awaited(name, other, known) for other in wish.requires]
     after = [*requires, *(names.awaited(name, other, known) for other in wish.after)]
     if gpu and place.manager.scope == "system":
-        requires.append(names.NODES)
-        after += [names.NODES, *_AFTER_CARDS]
+        requires += [names.NODES, *([names.SHARES] if cards.is_cut(wish) else [])]
+        after += [*requires[-2:], *_AFTER_CARDS]
     after = list(dict.fromkeys([*after, server] if server else after))
     return {
         "binds": [server] if server else [],

@@ -1,18 +1,23 @@
 """`envbuild slice` as it is typed, on cards that NVML's simulator plays."""
 
 import json
+import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from integration import tracing
 from nvmlsim.simulator import place
 
 from envbuild.cli.main import main
+from envbuild.host.gpus import read_nvml
+from envbuild.host.readings import Value
 
 Run = Callable[..., tuple[int, str, str]]
 
-_ONE = "system.gpus = 1"
+_STEP = 1 if os.environ.get("ENVBUILD_KILLS") == "all" else 6
 
 
 @pytest.fixture
@@ -124,3 +129,128 @@ def test_a_host_without_a_driver(run: Run, tmp_path: Path) -> None:
     code, _, err = run("plan", "h100-share", "--driver-root", tmp_path)
     assert code == 0
     assert err == "no card here: a plan for the first that h100-share is for\n"
+
+
+_TWO = ["--wish", "a,memory=40G,isolation=mig", "--wish", "b,memory=20G,isolation=mig"]
+
+
+def _made(run: Run, host: list[object]) -> dict[str, tuple[str, int, bool]]:
+    found = _json(run, "show", *host)["instances"]
+    return {one["job"]: (one["profile"], one["start"], one["there"]) for one in found}
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> list[object]:
+    place(tmp_path, "h100x8-idle", "system.gpus = 2")
+    return ["--driver-root", tmp_path, "--root", tmp_path]
+
+
+def test_instances_are_made_once_and_again_after_a_boot(
+    run: Run, host: list[object], tmp_path: Path
+) -> None:
+    assert run("apply", *_TWO, *host) == (
+        0,
+        "a: its instance is made\nb: its instance is made\n",
+        "",
+    )
+    there = {"a": ("3g.40gb", 4, True), "b": ("1g.20gb", 0, True)}
+    assert _made(run, host) == there
+    before = (tmp_path / "run/envbuild/instances.json").read_text()
+    made = {one["job"]: one for one in json.loads(before)}
+    assert made["a"]["uuid"].startswith("MIG-")
+    assert (made["a"]["minor"], made["a"]["address"]) == (0, "0000:1b:00.0")
+    nothing = (0, "nothing to do: every instance is as it shall be\n", "")
+    assert run("apply", *_TWO, *host) == nothing
+    assert run("apply", "--again", *host) == nothing
+    (tmp_path / "usr/lib64/nvmlsim.state").unlink()  # a boot: instances and MIG mode are gone
+    assert {one[2] for one in _made(run, host).values()} == {False}
+    assert run("show", *host)[0] == 1
+    assert run("apply", "--again", *host)[1].count("is made") == 2
+    assert _made(run, host) == there
+    assert (tmp_path / "run/envbuild/instances.json").read_text() == before
+
+
+def test_what_is_no_longer_wanted_goes_and_what_stays_is_not_moved(
+    run: Run, host: list[object]
+) -> None:
+    run("apply", *_TWO, *host)
+    words = ["--wish", "b,memory=20G,isolation=mig", "--wish", "c,memory=10G,isolation=mig"]
+    assert run("apply", *words, *host)[1] == (
+        "a: its instance is removed\nc: its instance is made\n"
+    )
+    assert _made(run, host)["b"] == ("1g.20gb", 0, True)
+    assert set(_made(run, host)) == {"b", "c"}
+
+
+def test_release_sets_back_what_was_changed(run: Run, host: list[object], tmp_path: Path) -> None:
+    run("apply", *_TWO, *host)
+    assert run("release", "other", *host)[1].startswith("nothing to do")
+    assert run("release", "-", *host)[1] == (
+        "a: its instance is removed\nb: its instance is removed\n"
+    )
+    assert run("show", *host)[1] == "no instance was made, and no unit holds a card\n"
+    assert [gpu.mig.current for gpu in read_nvml(tmp_path).gpus] == [Value(value=False)] * 2
+
+
+def test_others_instances_and_cards_in_use_are_not_touched(run: Run, tmp_path: Path) -> None:
+    place(tmp_path, "h100x8-mig", "system.gpus = 3")
+    host = ["--driver-root", tmp_path, "--root", tmp_path]
+    before = [gpu.mig for gpu in read_nvml(tmp_path).gpus]
+    words = ["--wish", "a,memory=20G,isolation=mig"]
+    assert run("apply", *words, *host)[0] == 0
+    assert _json(run, "show", *host)["instances"][0]["card"].endswith("1")
+    assert run("apply", "--wish", "b,memory=80G,isolation=mig", *host)[0] == 1
+    assert run("release", "-", *host)[0] == 0
+    assert [gpu.mig for gpu in read_nvml(tmp_path).gpus] == before
+
+
+def test_an_instance_in_use_stays(run: Run, host: list[object], tmp_path: Path) -> None:
+    run("apply", *_TWO, *host)
+    (device,) = (
+        one
+        for one in json.loads((tmp_path / "run/envbuild/instances.json").read_text())
+        if one["job"] == "a"
+    )
+    state = tmp_path / "usr/lib64/nvmlsim.state"
+    with state.open("a") as file:
+        file.write(f"gpu.0.compute.0 = 4711 1048576 {device['gpu_instance']} 0\n")
+    before = state.read_bytes()
+    code, _, err = run("release", "-", *host)
+    assert code == 1
+    assert "the instance of a on card 0 stays; in use by process 4711" in err
+    assert state.read_bytes() == before
+
+
+def test_another_layout_in_the_place_is_an_error(
+    run: Run, host: list[object], tmp_path: Path
+) -> None:
+    run("apply", *_TWO, *host)
+    state = tmp_path / "usr/lib64/nvmlsim.state"
+    state.write_text("gpu.0.mig.current = 1\ngpu.0.instance.5 = 0 0 8\n")
+    code, _, err = run("apply", "--again", *host)
+    assert code == 1
+    assert "instance 5, which is not of the ledger, lies where" in err
+    assert "gpu.0.instance.5 = -" not in state.read_text()
+
+
+@pytest.mark.skipif(tracing.missing() is not None, reason=f"{tracing.missing()}")
+def test_killed_anywhere_the_next_run_finishes(
+    run: Run, host: list[object], tmp_path: Path
+) -> None:
+    argv = [sys.executable, "-I", "-m", "envbuild", "slice", "apply", *_TWO, *map(str, host)]
+    env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+    state = tmp_path / "usr/lib64/nvmlsim.state"
+    calls = len(tracing.run(argv, root=tmp_path, env=env).calls)
+    for at in range(0, calls, _STEP):
+        for path in (state, tmp_path / "var/lib/envbuild-shares/ledger.json"):
+            path.unlink(missing_ok=True)
+        ended = tracing.run(argv, root=tmp_path, env=env, at=at, how="group")
+        if ended.signalled_at is None:  # folders that were there already
+            break
+        assert run("apply", *_TWO, *host)[0] == 0
+        assert set(_made(run, host).values()) == {("3g.40gb", 4, True), ("1g.20gb", 0, True)}
+        instances = read_nvml(tmp_path).gpus[0].mig.instances
+        assert isinstance(instances, Value)
+        assert len(instances.value) == 2
+        assert run("release", "-", *host)[0] == 0
+        assert [gpu.mig.current for gpu in read_nvml(tmp_path).gpus] == [Value(value=False)] * 2

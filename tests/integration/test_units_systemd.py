@@ -29,7 +29,7 @@ def _analyze(program: Callable[[str], str]) -> None:
     program("systemd-analyze")
 
 
-_NVIDIAS = re.compile("/usr/bin/nvidia-(cuda-mps-control|modprobe)")
+_NVIDIAS = re.compile("/usr/bin/nvidia-(cuda-mps-control|modprobe)|(?<==)envbuild(?= slice)")
 
 
 def _written(folder: Path, loaded: LoadedRecipe, manager: Manager) -> list[Path]:

@@ -141,3 +141,155 @@ def _refused(found: "Plan") -> Refused:
     nearest = refusal.nearest
     hint = f"the nearest that can be for {refusal.job}: {nearest}" if nearest else None
     return Refused(f"{refusal.job}: {refusal.why}{sure}", hint=hint)
+
+
+def _root(function: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option(
+        "--root",
+        metavar="DIR",
+        type=_FOLDER,
+        default=Path("/"),
+        help="Keep the ledger of the host whose root is DIR.",
+    )(_driver_root(function))
+
+
+@command.command(
+    "apply",
+    examples="""
+    envbuild slice apply h100-mig
+    envbuild slice apply --wish a,memory=40G,isolation=mig --wish b,memory=20G,isolation=mig
+    envbuild slice apply --again
+    """,
+)
+@_what
+@click.option("--again", is_flag=True, help="Make what is in the ledger, as after a boot.")
+@options.dry_run_option
+@_root
+@options.json_option
+@click.pass_obj
+def apply_command(
+    here: Here,
+    /,
+    name: str | None,
+    wishes: tuple[str, ...],
+    *,
+    again: bool,
+    dry_run: bool,
+    root: Path,
+    driver_root: Path | None,
+    as_json: bool,
+) -> int:
+    """Make the MIG instances of a plan, and remove those of NAME that are no longer wanted.
+
+    What somebody else made, and cards in use, are never touched. A run that was interrupted is
+    finished by the next; with nothing to do nothing is changed. MPS servers are units of their
+    own and need nothing here.
+    """
+    from envbuild.pipeline import shares
+    from envbuild.shares import apply
+
+    if again:
+        if name is not None or wishes or dry_run:
+            message = "--again takes no NAME, no --wish and no --dry-run"
+            raise click.UsageError(message)
+        made = apply.again(root=root, driver_root=driver_root)
+        return _told(made, (), as_json=as_json)
+    wanted = shares.asked(name, wishes, here.recipe_folders)
+    if dry_run:
+        return _show(here, shares.plan_here(wanted, driver_root), as_json=as_json)
+    done = apply.apply(wanted.owner, wanted.wishes, root=root, driver_root=driver_root)
+    if done.plan is not None and done.plan.refusal is not None:
+        return _show(here, done.plan, as_json=as_json)
+    return _told(done.made, done.dropped, as_json=as_json)
+
+
+def _told(made: tuple[str, ...], dropped: tuple[str, ...], *, as_json: bool) -> int:
+    if as_json:
+        output.print_json({"made": list(made), "removed": list(dropped)})
+        return 0
+    for job in dropped:
+        output.result(f"{job}: its instance is removed")
+    for job in made:
+        output.result(f"{job}: its instance is made")
+    if not made and not dropped:
+        output.result("nothing to do: every instance is as it shall be")
+    return 0
+
+
+@command.command(
+    "show",
+    examples="""
+    envbuild slice show
+    envbuild slice show --json
+    """,
+)
+@_root
+@options.json_option
+@click.pass_obj
+def show_command(_: Here, /, *, root: Path, driver_root: Path | None, as_json: bool) -> int:
+    """Show which instances were made for which job, and which units hold cards now.
+
+    Exit code 1: an instance of the ledger is not there; `envbuild slice apply --again` makes it.
+    """
+    from envbuild.shares import ledger
+    from envbuild.shares.apply import found_of
+    from envbuild.shares.held import holders
+    from envbuild.shares.host import look
+
+    books = ledger.read(root)
+    seen = {one.card.uuid: one for one in look(driver_root)} if books.parts else {}
+    states = [(part, found_of(part, seen) is not None) for part in books.parts]
+    units = holders(root)
+    lacking = any(not there for _part, there in states)
+    if as_json:
+        parts = [
+            {
+                "owner": part.owner,
+                "job": part.job,
+                "card": part.card,
+                "profile": part.profile,
+                "start": part.start,
+                "uuid": part.uuid or None,
+                "there": there,
+            }
+            for part, there in states
+        ]
+        output.print_json({"instances": parts, "units": {unit: list(has) for unit, has in units}})
+        return 1 if lacking else 0
+    rows = [
+        (part.job, part.profile, part.card, f"{part.start}", part.uuid if there else "not there")
+        for part, there in states
+    ]
+    if rows:
+        output.result(output.table(("JOB", "PROFILE", "CARD", "SLICE", "UUID"), rows))
+    if units:
+        output.result(
+            output.table(("UNIT", "HAS"), [(unit, ", ".join(has)) for unit, has in units])
+        )
+    if not rows and not units:
+        output.result("no instance was made, and no unit holds a card")
+    return 1 if lacking else 0
+
+
+@command.command(
+    "release",
+    examples="""
+    envbuild slice release h100-mig
+    envbuild slice release -
+    """,
+)
+@click.argument("owner", metavar="NAME")
+@_root
+@options.json_option
+@click.pass_obj
+def release_command(
+    _: Here, /, owner: str, *, root: Path, driver_root: Path | None, as_json: bool
+) -> int:
+    """Remove the instances that were made for NAME (`-`: for --wish), where nobody uses them.
+
+    A card that was put into MIG mode for them, and that nothing is left on, is set back.
+    """
+    from envbuild.shares import apply
+
+    dropped = apply.release(owner, root=root, driver_root=driver_root)
+    return _told((), dropped, as_json=as_json)

@@ -242,6 +242,19 @@ def test_clients_of_mps_are_bound_to_their_server() -> None:
     assert "--card 1" in values(units["envbuild-x._mps-1.service"], "ExecStartPre")[0]
 
 
+def test_instances_are_made_before_the_services_that_want_them() -> None:
+    units = rendered("services: {a: {exec: x, gpu: {memory: 50%, isolation: mig}}}")
+    unit = units["envbuild-x.a.service"]
+    shares = "envbuild-gpu-shares.service"
+    assert shares in values(unit, "Requires")
+    assert shares in values(unit, "After")
+    assert "--mode mig --affinity auto --memory 50%%" in values(unit, "ExecStartPre")[0].replace(
+        '"', ""
+    )
+    assert values(units[shares], "TimeoutStartSec") == ["300"]
+    assert values(units[shares], "After")[0] == "envbuild-gpu-nodes.service"
+
+
 def test_a_user_has_no_ledger_of_cards() -> None:
     units = rendered("services: {a: {exec: x, gpu: 1}}", manager=Manager(scope="user"))
     assert "cards.py" not in units["envbuild-x.a.service"]
