@@ -243,6 +243,12 @@ def size(text: str) -> str:
     raise _expected(what, text)
 
 
+def size_bytes(text: str) -> int:
+    """Return the bytes of a checked size or rate: `40G` is 40 times 2**30, as systemd has it."""
+    number, unit = re.fullmatch(r"([\d.]+)([KMGT]?)B?", text).groups()  # type: ignore[union-attr]
+    return round(float(number) * 1024.0 ** " KMGT".index(unit or " "))
+
+
 def byte_size(text: str) -> str:
     """Check an amount of bytes with K, M, G or T, or `infinity`."""
     if text == "infinity" or (_SIZE.fullmatch(text) and text.strip("0.KMGTPEB")):

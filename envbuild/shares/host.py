@@ -85,6 +85,20 @@ def change(steps: Sequence[Mapping[str, Any]], driver_root: Path | None = None) 
     return [_value(heard, number, "step") for number in range(len(steps))]
 
 
+def traffic(uuids: Sequence[str], driver_root: Path | None = None) -> dict[str, float]:
+    """Return the PCIe traffic of cards in bytes per second, both ways together.
+
+    A card that does not say is not among them.
+
+    Raises:
+        HostError: NVML does not answer.
+    """
+    heard = converse(_WORKER, {"traffic": list(uuids)}, driver_root, limits=_LIMITS)
+    _check(heard, "init")
+    found = {uuid: heard.said.get((number, "traffic"), {}) for number, uuid in enumerate(uuids)}
+    return {uuid: said["value"] for uuid, said in found.items() if "value" in said}
+
+
 def available(seen: Seen, *, own: int = 0, reserved: int = 0, holder: str = "") -> Card:
     """Return a card with what of it cannot be given out.
 
@@ -149,11 +163,10 @@ def _seen(index: int, said: Mapping[str, Any]) -> Seen:
     )
 
 
-def _check(heard: Heard) -> None:
-    said = heard.said.get((None, "init"), {})
+def _check(heard: Heard, *paths: str) -> None:
     if heard.ending is not Ending.WHOLE:
         raise HostError(heard.why, hint="envbuild doctor says what is the matter with the driver")
-    for path in ("init", "count"):
+    for path in paths or ("init", "count"):
         said = heard.said.get((None, path), {})
         if "error" in said:
             message = f"NVML does not answer: {said['call']}: {said['text']}"

@@ -131,6 +131,8 @@ class _Search:
 
     def run(self) -> list[tuple[Place, ...]] | None:
         states = [State("", card.taken, 0, 0, "") for card in self._cards]
+        if not all(self._choices(number, states) for number in self.order):
+            return None  # one has no place even alone
         found: list[tuple[Place, ...]] = []
         return found if self._step(0, states, found) else None
 

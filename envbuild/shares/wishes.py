@@ -8,8 +8,9 @@ from envbuild.errors import UsageProblem
 from envbuild.recipe.model import Recipe
 from envbuild.recipe.service import Gpu
 from envbuild.recipe.service_checks import count_of, gpu_of
+from envbuild.recipe.words import size_bytes
 from envbuild.shares.model import Wish
-from envbuild.shares.words import of_hundred, size_bytes, size_mib
+from envbuild.shares.words import of_hundred, size_mib
 
 _KEYS = {"sm": "sm_share", "mem": "memory"}
 _EXAMPLE = "NAME,memory=8G,sm=30%,pcie=3G,isolation=mig"

@@ -1,22 +1,12 @@
 """Sizes and shares of cards, read from recipes and written for people."""
 
 import math
-import re
 from typing import Final
 
-_UNITS: Final = {"": 0, "B": 0, "K": 1, "M": 2, "G": 3, "T": 4}
+from envbuild.recipe.words import size_bytes
+
 _KIB: Final = 1024
 _MIB: Final = _KIB**2
-
-
-def size_bytes(text: str) -> int:
-    """Return the bytes of a checked size or rate: `40G` is 40 times 2**30, as systemd has it."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)B?", text)
-    if found is None:
-        message = f"{text!r} is no size"
-        raise ValueError(message)
-    scale: int = _KIB ** _UNITS[found[2]]
-    return round(float(found[1]) * scale)
 
 
 def size_mib(text: str) -> int:

@@ -153,7 +153,7 @@ def take(host: Host, wish: argparse.Namespace) -> None:
     try:
         ledger.held.pop(wish.unit, None)
         got = chosen(host, wish, ledger.held)
-        got["cgroup"] = host.cgroup()
+        got.update(cgroup=host.cgroup(), pcie_bytes=wish.pcie)
         ledger.held[wish.unit] = got
         ledger.write()
         try:
@@ -240,6 +240,7 @@ def _whole(wish: argparse.Namespace, cards: list[Card]) -> Card:
         "cards": uuids,
         "whole": addresses,
         "addresses": addresses,
+        "uuids": [card["uuid"] for card in cards],
         "nodes": [f"/dev/nvidia{card['minor']} rw" for card in cards],
     }
 
@@ -267,6 +268,7 @@ def _instance(host: Host, wish: argparse.Namespace, held: Held) -> Card:
         "cards": [one["uuid"]],
         "whole": [],
         "addresses": [one["address"]],
+        "uuids": [one["card_uuid"]],
         "nodes": [f"/dev/nvidia{one['minor']} rw", *caps],
     }
 
@@ -351,6 +353,7 @@ def main(words: list[str]) -> int:
     parser.add_argument("--mode", choices=("whole", "mig", "mps", "none"), default="whole")
     parser.add_argument("--memory", default="")
     parser.add_argument("--sm", default="")
+    parser.add_argument("--pcie", type=int, default=0, help="most traffic, bytes per second")
     parser.add_argument("--server", default="", help="the unit of its MPS server")
     parser.add_argument("--affinity", choices=("auto", "none"), default="none")
     parser.add_argument("--root", type=Path, default=Path("/"), help="of the host that is read")

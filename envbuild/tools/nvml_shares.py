@@ -6,7 +6,8 @@ Without steps every card is read. A step is one of
 - `{"do": "make", "card": uuid, "profile": number, "start": slice, "size": slices}`
 - `{"do": "drop", "card": uuid, "instance": number}`
 
-and is answered at `step`; the first that fails is the last that is done.
+and is answered at `step`; the first that fails is the last that is done. With `traffic` it is read
+how much the cards it names send and receive, in the mean of some samples.
 """
 
 import ctypes
@@ -14,6 +15,7 @@ import json
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,6 +27,9 @@ from envbuild.tools.nvml_worker import load
 Handle = Any
 
 _ABSENT = frozenset({pynvml.NVML_ERROR_NOT_SUPPORTED, pynvml.NVML_ERROR_INVALID_ARGUMENT})
+_SAMPLES = 20
+_EVERY_S = 0.05
+_KIB = 1024  # NVML counts KB
 _SHARED = pynvml.NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED
 
 
@@ -37,7 +42,9 @@ def answer(request: dict[str, Any]) -> None:
     ask.say("init", begun)
     if "error" not in begun:
         steps = request.get("steps")
-        if steps is None:
+        if "traffic" in request:
+            _traffic(ask, request["traffic"])
+        elif steps is None:
             _look(ask)
         else:
             _take(ask, steps)
@@ -142,6 +149,24 @@ def _devices(ask: Asking, gpu: Handle) -> list[dict[str, Any]]:
             }
         )
     return found
+
+
+def _traffic(ask: Asking, uuids: list[str]) -> None:
+    """Say the traffic of cards in bytes per second; NVML looks at 20 ms for each answer."""
+    for number, uuid in enumerate(uuids):
+        ask.card = number
+        ask.path = "traffic"
+        sums = 0
+        try:
+            gpu = ask("nvmlDeviceGetHandleByUUID", uuid.encode())
+            for _ in range(_SAMPLES):
+                for counter in (pynvml.NVML_PCIE_UTIL_TX_BYTES, pynvml.NVML_PCIE_UTIL_RX_BYTES):
+                    sums += ask("nvmlDeviceGetPcieThroughput", gpu, counter)
+                time.sleep(_EVERY_S)
+            said: Cell = {"value": sums * _KIB // _SAMPLES}
+        except Exception as error:  # noqa: BLE001 - a card that is lost leaves the others
+            said = failure(error)
+        ask.say("traffic", said)
 
 
 def _take(ask: Asking, steps: list[dict[str, Any]]) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from envbuild.recipe.model import Recipe
 from envbuild.recipe.service import Gpu, Service
 from envbuild.recipe.service_checks import by_mps, count_of, gpu_of
+from envbuild.recipe.words import size_bytes
 from envbuild.units import escape, names
 from envbuild.units.model import Origin
 
@@ -31,6 +32,8 @@ def of_service(recipe: Recipe, name: str, origin: Origin) -> dict[str, Any] | No
         words += ["--memory", _plain(wish.memory)]
     if wish.sm_share is not None:
         words += ["--sm", wish.sm_share]
+    if wish.pcie is not None:
+        words += ["--pcie", f"{size_bytes(wish.pcie)}"]
     server = names.mps(recipe.name, wish.cards) if by_mps(wish) else None
     words += ["--server", server] if server else _which(wish)
     return {
@@ -76,6 +79,12 @@ def is_cut(service: Service) -> bool:
     """Tell whether a service wants a MIG instance, which has to be there first."""
     wish = gpu_of(service)
     return wish is not None and wish.isolation == "mig"
+
+
+def is_watched(service: Service) -> bool:
+    """Tell whether the PCIe traffic of a service has a limit, which somebody has to watch."""
+    wish = gpu_of(service)
+    return wish is not None and wish.pcie is not None
 
 
 def variables() -> str:

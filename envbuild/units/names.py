@@ -17,6 +17,8 @@ NODES: Final = "envbuild-gpu-nodes.service"
 """Makes the cards' device nodes; one for all environments, as the dot in theirs shows."""
 SHARES: Final = "envbuild-gpu-shares.service"
 """Makes the MIG instances of the ledger after a boot; one for all environments."""
+PCIE: Final = "envbuild-gpu-pcie.service"
+"""Watches PCIe traffic; one for all environments."""
 
 _PLAIN: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789:_.")
 _LONGEST_USER: Final = 31

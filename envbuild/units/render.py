@@ -80,7 +80,7 @@ def render(
     found: dict[str, UnitFile] = {}
     try:
         for unit, template, values in _wanted(loaded, origin, manager):
-            shared = unit in {names.NODES, names.SHARES}
+            shared = unit in {names.NODES, names.PCIE, names.SHARES}
             header = of_service if template in {"mps", "service"} else head
             if shared:
                 header = [f"{_WRITTEN_BY}`", _NOT_TO_EDIT]
@@ -146,6 +146,8 @@ def _wanted(
             yield names.NODES, "gpu-nodes", {}
             if cards.is_cut(service):
                 yield names.SHARES, "gpu-shares", {"nodes": names.NODES}
+            if cards.is_watched(service):
+                yield names.PCIE, "gpu-pcie", {"nodes": names.NODES}
 
 
 def _one_line(value: object) -> object:

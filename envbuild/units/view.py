@@ -300,10 +300,13 @@ def _order(place: Place, *, gpu: bool, server: str | None) -> Mapping[str, Any]:
         requires += [names.NODES, *([names.SHARES] if cards.is_cut(wish) else [])]
         after += [*requires[-2:], *_AFTER_CARDS]
     after = list(dict.fromkeys([*after, server] if server else after))
+    wants = [_ONLINE] if _ONLINE in after and _ONLINE not in requires else []
+    if place.manager.scope == "system" and cards.is_watched(wish):
+        wants.append(names.PCIE)
     return {
         "binds": [server] if server else [],
         "requires": list(dict.fromkeys(requires)),
-        "wants": [_ONLINE] if _ONLINE in after and _ONLINE not in requires else [],
+        "wants": wants,
         "after": after,
     }
 

@@ -74,7 +74,7 @@ services:
   plain: {exec: x, user: trainer, working_directory: /home/trainer/x, write: [/home/trainer/x]}
   card: {exec: [x], gpu: 2, limits: {cpus: 0-3, io_read_bandwidth: {/: 1G}}, network: none}
   shared: {exec: x, user: trainer, gpu: {memory: 8G, sm_share: 30.5%, cards: ["0000:1b:00.0"]}}
-  part: {exec: x, gpu: {memory: 50%, isolation: mig}}
+  part: {exec: x, gpu: {memory: 50%, isolation: mig, pcie: 3G}}
   once: {exec: x, kind: oneshot, restart: {policy: on-failure}}
   daily: {exec: x, kind: timer, schedule: "Mon *-*-* 03:00"}
   asked: {exec: x, kind: socket, listen: [8000, "[::1]:9000", /run/x.sock], network: loopback}

@@ -133,6 +133,7 @@ TWO(nvmlDeviceGetPowerManagementLimitConstraints, "power.min", "power.max")
 TWO(nvmlDeviceGetEccMode, "ecc.current", "ecc.pending")
 TWO(nvmlDeviceGetMigMode, "mig.current", "mig.pending")
 NUMBER_OF(nvmlDeviceGetTemperatureThreshold, "threshold.%u")
+NUMBER_OF(nvmlDeviceGetPcieThroughput, "pcie.throughput.%u")
 NUMBER_OF(nvmlDeviceGetClockInfo, "clock.%u")
 NUMBER_OF(nvmlDeviceGetMaxClockInfo, "clock.max.%u")
 

@@ -293,3 +293,26 @@ def release_command(
 
     dropped = apply.release(owner, root=root, driver_root=driver_root)
     return _told((), dropped, as_json=as_json)
+
+
+@command.command(
+    "watch",
+    examples="""
+    envbuild slice watch
+    """,
+)
+@_root
+@click.pass_obj
+def watch_command(here: Here, /, *, root: Path, driver_root: Path | None) -> None:
+    """Watch the PCIe traffic of cards, and lower the CPU quota of units above their limit.
+
+    No kernel mechanism limits PCIe traffic. The counters are those of a whole card; a quota is
+    lowered while traffic is above the limit, and raised in small steps while it is well below.
+    It runs until it is ended; units with `pcie` start it.
+    """
+    import os
+
+    from envbuild.shares.watch import Watch, watch
+
+    looking = Watch(root, driver_root, cpus=os.cpu_count() or 1)
+    watch(looking, lambda text: output.say(here, text), until=lambda: False)
