@@ -132,11 +132,12 @@ class Builder:
     @property
     def site(self) -> Site:
         version = ".".join(map(str, sys.version_info[:3]))
+        nowhere = "http://127.0.0.1:9/" if self.access.offline else None
         return Site(
             store=self.store,
             access=self.access,
             half=PlatformLock(platform="linux-64", conda=(), pip=self.pip),
-            indexes=(Source(name=None, url=self.access.default_index or "http://127.0.0.1:9/"),),
+            indexes=(Source(name=None, url=self.access.default_index or nowhere),),
             cutoff=NOW,
             target=Target(platform="linux-64", glibc=GLIBC),
             glibc=GLIBC,
