@@ -63,6 +63,8 @@ class Needs:
         cpu: Oldest CPU (`x86_64_v3`), or the platform's processor.
         platform: conda subdir.
         memory: Most memory (bytes) that one of its services may take.
+        cards: Compute capability by the PCI device id of every card that is known: `2330=9.0`,
+            joined by spaces; what its code runs on follows from it and `codes`.
     """
 
     driver: Need
@@ -76,3 +78,4 @@ class Needs:
     cpu: Need = UNKNOWN
     platform: Need = UNKNOWN
     memory: Need = UNKNOWN
+    cards: Need = UNKNOWN

@@ -25,11 +25,21 @@ def complete(needs: Needs, subject: Subject, facts: Facts) -> Needs:
         capabilities=_known(needs.capabilities, capabilities),
         floor=_known(needs.floor, _floor(subject, facts, capabilities)),
         codes=_known(needs.codes, _codes(subject, facts)),
+        cards=_known(needs.cards, _cards(facts)),
     )
 
 
 def _known(need: Need, found: Need) -> Need:
     return need if need.value is not None else found
+
+
+def _cards(facts: Facts) -> Need:
+    """Return the capability of every card that has PCI ids, unknown where no table was read."""
+    found = {card: row.capability for row in facts.gpus for card in row.pci_ids}
+    if not found:
+        return UNKNOWN
+    text = " ".join(f"{card.lower()}={found[card]}" for card in sorted(found))
+    return Need(value=text, origin="facts: gpus")
 
 
 def _capabilities(subject: Subject, facts: Facts) -> Need:

@@ -38,6 +38,7 @@ def from_recipe(recipe: "Recipe", platform: Platform) -> Needs:
         branches=_need(",".join(target.driver_branches) or NONE),
         floor=_need(spare),
         codes=_need(spare),
+        cards=_need(spare),
         capabilities=_need(spare),
         cpu=_need(target_of(recipe, platform).archspec or MACHINES[platform]),
         platform=_need(platform),

@@ -99,8 +99,8 @@ def _refused(status: int | None) -> str:
 
 def _ended(properties: Properties) -> str:
     status = number(properties, "ExecMainStatus")
-    if status is None:
-        return ""
+    if status is None or properties.get("ExecMainCode") == "0":
+        return "a command before it failed" if status is not None else ""
     if properties.get("ExecMainCode") == _EXITED:
         meaning = _STATUS.get(status)
         return f"exit code {status}: {meaning}" if meaning else f"exit code {status}"

@@ -24,6 +24,8 @@ LIMIT: Final = 5
 INTERVAL_S: Final = 3600.0
 READY_S: Final = 300.0
 _STARTED_S: Final = 90.0
+_WAIT_S: Final = 30.0
+_LONGEST_DELAY: Final = "2min"
 _AS_STATUS: Final = 128
 _CLEAN: Final = ("SIGHUP", "SIGINT", "SIGTERM", "SIGPIPE")
 _UNSET: Final = ("PYTHONHOME", "PYTHONPATH")
@@ -110,10 +112,11 @@ def service(place: Place) -> View:
     system = place.manager.scope == "system"
     return {
         **_order(place, gpu=gpu is not None, server=own["server"] if own else None),
-        **_times(wish),
+        **_times(wish, gpu=gpu is not None),
         "description": _description(wish.description or f"{place.name} of {name}", path, text),
         "type": _type(wish),
         "exec": _command(wish.exec, (*path, "exec"), place.origin, text),
+        "condition": _condition(wish, path, place.origin, gpu=gpu is not None),
         "ready": _ready(wish, path, place.origin, text),
         "environment_file": _at(path, escape.path, f"{place.origin.own}/units.env"),
         "environment": _environment(wish, path, cache, state if system else "", text),
@@ -247,6 +250,14 @@ def _command(
     return finish(" ".join(words_))
 
 
+def _condition(wish: Service, path: Path, origin: Origin, *, gpu: bool) -> str:
+    """Return the check before each start; it leaves what may come half of the time to start."""
+    limit_s = min(2 * _WAIT_S, words.seconds(_start(wish)))
+    told = ["cards", f"{int(limit_s / 2)}"] if gpu else ["host"]
+    script = _at((*path, "exec"), escape.word, f"{origin.own}/may_start.sh")
+    return " ".join(["/bin/sh", script, *told])
+
+
 def _ready(wish: Service, path: Path, origin: Origin, finish: Callable[[str], str]) -> str | None:
     """Return the command that ends when the service answers, None where none is needed."""
     ready = wish.readiness
@@ -311,8 +322,8 @@ def _order(place: Place, *, gpu: bool, server: str | None) -> Mapping[str, Any]:
     }
 
 
-def _times(wish: Service) -> Mapping[str, Any]:
-    restart, stop = wish.restart or Restart(), wish.stop or Stop()
+def _times(wish: Service, *, gpu: bool) -> Mapping[str, Any]:
+    restart, stop = restart_of(wish, gpu=gpu), wish.stop or Stop()
     runs_to_its_end = wish.kind in {"oneshot", "timer"}
     policy = "no" if wish.restart is None and runs_to_its_end else restart.policy
     limit = restart.limit or LIMIT
@@ -330,6 +341,17 @@ def _times(wish: Service) -> Mapping[str, Any]:
         "timeout_stop": stop.timeout or span(stop_s(stop)),
         "watchdog": wish.watchdog,
     }
+
+
+def restart_of(wish: Service, *, gpu: bool) -> Restart:
+    """Return how a service is restarted: with cards the delay grows, since drivers come late."""
+    found = wish.restart or Restart()
+    if not gpu or found.max_delay is not None:
+        return found
+    grown = found.model_copy(update={"max_delay": _LONGEST_DELAY})
+    grows = words.seconds(found.delay or DELAY) < words.seconds(_LONGEST_DELAY)
+    ends = found.interval is None or burst_s(grown) <= words.seconds(found.interval)
+    return grown if grows and ends else found
 
 
 def _success(signal: str) -> str:

@@ -122,6 +122,29 @@ def test_limits_reach_what_runs_and_the_rest_restarts_it(site: Site) -> None:
 
 
 @_long
+def test_the_check_before_a_start_tells_why(site: Site) -> None:
+    (needs,) = site.outside.glob("store/envs/demo/generations/*/.envbuild/needs.json")
+    before = needs.read_text()
+    needs.write_text(before.replace(">=2.28", ">=2.99"))
+    try:
+        done = site.envbuild("units", "install", "demo", check=False)
+        assert done.returncode == 1
+        assert f"{_UNIT} did not come up: refused: glibc-too-old (exit code 103)" in done.stderr
+        assert "it needs glibc >=2.99" in done.stderr
+        assert site.listed() == [".envbuild/demo.lock"]
+
+        site.envbuild("units", "install", "demo", "--no-start")
+        site.machine.run("systemctl", "start", _UNIT)
+        rows = {row["unit"]: row for row in site.json("units", "status", "demo", code=1)["units"]}
+        assert (rows[_UNIT]["state"], rows[_UNIT]["restarts"]) == ("refused", 0)
+        assert "glibc-too-old" in str(rows[_UNIT]["why"])
+    finally:
+        needs.write_text(before)
+    site.envbuild("units", "install", "demo")
+    assert site.machine.show(_UNIT, "ActiveState") == "active"
+
+
+@_long
 def test_what_systemd_does_not_take_is_not_written(site: Site) -> None:
     site.machine.run("mkdir", "-p", "/srv/templates")
     block = "{% block service %}\nRestartSec=soon\n{% endblock %}\n"
