@@ -22,6 +22,7 @@ LOOKS: dict[Look, str] = {
 }
 _FRAMEWORKS = {"pytorch": "PyTorch", "jax": "JAX"}
 _PARTS = {"gpu": "no code", "driver": "driver", "cudnn": "cuDNN", "python": "Python"}
+_HOW: dict[Answer, str] = {"native": "", "jit": "JIT, ", "unknown": "?, "}
 _BEST: tuple[Answer, ...] = ("native", "jit", "unknown")
 
 
@@ -115,7 +116,7 @@ def grid(facts: Facts, wanted: Wanted, columns: Sequence[Column]) -> Grid:
     found: dict[tuple[str, str, str], list[list[Judged]]] = {}
     for number, column in enumerate(columns):
         for each in judged(facts, replace(wanted, capabilities=(column.capability,))):
-            if any(reason.part in {"framework", "cuda"} for reason in each.reasons):
+            if each.parts & {"framework", "cuda"}:
                 continue
             build = each.build
             key = (_FRAMEWORKS[build.framework], build.version, _cuda(build))
@@ -143,14 +144,13 @@ def _cuda(build: FrameworkBuild) -> str:
 def _cell(what: str, builds: Sequence[Judged]) -> Cell:
     """Return how the best of some builds of one release and CUDA does."""
     able = [each for each in builds if not each.reasons]
-    look: Look
+    look: Look = "no"
     if able:
-        look = min((each.answer for each in able), key=_BEST.index)
-        best = [each for each in able if each.answer == look]
-        oldest = min((each.driver for each in best if each.driver), key=numbers, default="?")
-        text = {"native": "≥{}", "jit": "JIT, ≥{}", "unknown": "?, ≥{}"}[look].format(oldest)
+        look = how = min((each.answer for each in able), key=_BEST.index)
+        best = [each for each in able if each.answer == how]
+        oldest = min(best, key=lambda each: numbers(each.driver or "0"))
+        text = _HOW[how] + oldest.drivers.replace(">=", "≥")
     else:
-        look = "no"
         nearest = min(builds, key=lambda each: len(each.reasons))
         text = ", ".join(dict.fromkeys(_PARTS[reason.part] for reason in nearest.reasons))
     why = "\n".join([what, *(line for each in builds for line in _why(each))])
@@ -169,4 +169,6 @@ def _why(each: Judged) -> list[str]:
     if each.floor is not None:
         sources = "; ".join(each.floor.sources)
         lines.append(f"- driver {each.driver} or newer: {each.floor.why} (source: {sources})")
+    if each.last is not None:
+        lines.append(f"- {each.last} is the last driver branch that runs the card")
     return lines

@@ -45,8 +45,9 @@ th, td {{ padding: 2px 6px; white-space: nowrap }}
 td {{ text-align: center; border-radius: 3px }}
 thead th {{ position: sticky; top: 0; z-index: 1; vertical-align: bottom }}
 thead th:first-child, th[scope=rowgroup] {{ position: sticky; left: 0; text-align: left }}
-thead th:first-child {{ z-index: 2 }}
+thead th:nth-child(-n+2) {{ z-index: 2 }}
 th[scope=rowgroup] {{ vertical-align: top }}
+th[scope=row] {{ position: sticky }}
 th[scope=row], small {{ font-weight: normal }}
 small {{ display: block }}
 td:focus {{ outline: 2px solid; outline-offset: -2px }}
@@ -226,7 +227,7 @@ def html(grid: Grid, *, command: str) -> str:
     viewport = "width=device-width, initial-scale=1"
     ET.SubElement(head, "meta", {"name": "viewport", "content": viewport})
     ET.SubElement(head, "title").text = title(grid)
-    ET.SubElement(head, "style").text = _html_style()
+    ET.SubElement(head, "style").text = _html_style(grid)
     body = ET.SubElement(root, "body")
     top = ET.SubElement(body, "header")
     ET.SubElement(top, "h1").text = title(grid)
@@ -274,8 +275,14 @@ def _rows(version: str, lines: Sequence[Line]) -> Iterator[ET.Element]:
         yield row
 
 
-def _html_style() -> str:
-    rules = [_HTML]
+def _html_style(grid: Grid) -> str:
+    # What stays in sight on the left: the release, and its CUDA beside it.
+    first = 0.68 * max(8, *(len(line.version) for line in grid.lines))  # em
+    rules = [
+        _HTML,
+        f"th:first-child:not([scope=row]) {{ min-width: {first:.1f}em }}",
+        f"th[scope=row], thead th:nth-child(2) {{ left: calc({first:.1f}em + 12px) }}",
+    ]
     for number, media in enumerate(("", "@media (prefers-color-scheme: dark) ")):
         page, ink = PAGE[number]
         own = [f"body, th, td:focus::after {{ background: {page}; color: {ink} }}"]

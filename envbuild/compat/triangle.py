@@ -85,18 +85,32 @@ class Judged:
         build: The build.
         answer: How its code runs on the cards: as it is, compiled by the driver first, or unknown.
         floor: The oldest driver that does, or None where unknown.
+        last: The last driver branch that runs the cards, or None where none was the last yet.
         reasons: Why it does not do; empty where it works.
     """
 
     build: FrameworkBuild
     answer: Answer
     floor: Floor | None
+    last: int | None
     reasons: tuple[Reason, ...]
 
     @property
     def driver(self) -> str | None:
         """The oldest driver that does, or None where unknown."""
         return None if self.floor is None else self.floor.version
+
+    @property
+    def parts(self) -> frozenset[Part]:
+        """The parts of the set that would have to be others."""
+        return frozenset(reason.part for reason in self.reasons)
+
+    @property
+    def drivers(self) -> str:
+        """The drivers that do: `>=525.60.13`, `525.60.13 to 580`, or `unknown`."""
+        if self.last is None:
+            return f">={self.driver}" if self.driver else "unknown"
+        return f"{self.driver} to {self.last}" if self.driver else f"up to {self.last}"
 
 
 def works(facts: Facts, wanted: Wanted) -> list[Judged]:
@@ -113,32 +127,14 @@ def judged(facts: Facts, wanted: Wanted) -> list[Judged]:
     return sorted(found, key=lambda each: _rank(each.build), reverse=True)
 
 
-def nearest(facts: Facts, wanted: Wanted, *, most: int = 3) -> list[Judged]:
-    """Return the builds that run on the cards and need the fewest other parts changed.
-
-    Args:
-        facts: The tables.
-        wanted: The set, which does not work.
-        most: How many to return.
-    """
-    parts = {each.build.name: _parts(each) for each in judged(facts, wanted)}
-    able = [each for each in judged(facts, wanted) if not parts[each.build.name] & {"gpu"}]
-    able.sort(key=lambda each: len(parts[each.build.name]))  # stable: the best stays first
-    return able[:most]
-
-
 def first_with_code(facts: Facts, wanted: Wanted) -> Judged | None:
     """Return the oldest release of the framework that has code for the cards, or None."""
     able = [
         each
         for each in judged(facts, wanted)
-        if each.answer != "unknown" and not _parts(each) & {"gpu"}
+        if each.answer != "unknown" and "gpu" not in each.parts
     ]
     return able[-1] if able else None
-
-
-def _parts(each: Judged) -> frozenset[Part]:
-    return frozenset(reason.part for reason in each.reasons)
 
 
 def _is_meant(build: FrameworkBuild, wanted: Wanted) -> bool:
@@ -175,6 +171,8 @@ def judge(facts: Facts, build: FrameworkBuild, wanted: Wanted) -> Judged:
         floors += _card_floor(facts, text)
         reasons += _too_new(facts, text, wanted)
     floors += _build_floor(facts, build, compiled=answer == "jit")
+    rows = [_architecture(facts, text) for text in wanted.capabilities]
+    last = min((row.last_branch for row in rows if row and row.last_branch), default=None)
     floor = None
     if floors:
         version, why, sources = max(floors)
@@ -182,7 +180,7 @@ def judge(facts: Facts, build: FrameworkBuild, wanted: Wanted) -> Judged:
         if wanted.driver is not None and driver_numbers(wanted.driver) < version:
             what = f"it needs driver {floor.version} or newer: {why}"
             reasons.append(Reason(part="driver", what=what, sources=sources))
-    return Judged(build=build, answer=answer, floor=floor, reasons=tuple(reasons))
+    return Judged(build=build, answer=answer, floor=floor, last=last, reasons=tuple(reasons))
 
 
 def _versions(build: FrameworkBuild, wanted: Wanted) -> Iterator[Reason]:

@@ -11,6 +11,7 @@ from envbuild.cli.context import Here
 from envbuild.errors import UsageProblem
 
 if TYPE_CHECKING:
+    from envbuild.compat.model import FrameworkBuild
     from envbuild.compat.triangle import Judged
 
 _SHOWN = 3
@@ -46,12 +47,13 @@ def listed(here: Here, /, as_json: bool, **told: Any) -> None:  # noqa: ANN401, 
     from envbuild.compat.triangle import works
 
     facts = here.facts_of(*sets.TABLES)
-    found = works(facts, sets.wanted(facts, **told))
+    wanted = sets.wanted(facts, **told)
+    found, cards = works(facts, wanted), bool(wanted.capabilities)
     if as_json:
-        output.print_json({"sets": [_json(each) for each in found]})
+        output.print_json({"sets": [_json(each, cards=cards) for each in found]})
     elif found:
         headings = ("BUILD", "CUDA", "CUDNN", "DRIVER", "PYTHON", "GPU CODE", "FROM")
-        output.result(output.table(headings, map(_row, found)))
+        output.result(output.table(headings, [_row(each, cards=cards) for each in found]))
     else:
         output.say(here, "no build works with all of this")
         output.next_step(here, f"envbuild triangle why {sets.typed(**told)}")
@@ -73,21 +75,22 @@ def listed(here: Here, /, as_json: bool, **told: Any) -> None:  # noqa: ANN401, 
 def why(here: Here, /, as_json: bool, **told: Any) -> None:  # noqa: ANN401, FBT001
     """Say whether a full or partial set works, or every reason against it; exit code 0 or 1."""
     from envbuild.compat import triangle
+    from envbuild.compat.nearest import nearest
     from envbuild.compat.sentences import place
 
     facts = here.facts_of(*sets.TABLES)
     wanted = sets.wanted(facts, **told)
-    found = triangle.works(facts, wanted)
+    found, cards = triangle.works(facts, wanted), bool(wanted.capabilities)
     meant = [each for each in triangle.judged(facts, wanted) if _is_asked(each)]
-    near = [] if found else triangle.nearest(facts, wanted)
+    near = [] if found else nearest(facts, wanted)
     first = None if found or not wanted.capabilities else triangle.first_with_code(facts, wanted)
     if as_json:
         data = {
             "works": bool(found),
-            "sets": [_json(each) for each in found],
-            "against": [] if found else [_json(each) for each in meant],
-            "nearest": [_json(each) for each in near],
-            "first_with_code": None if first is None else _json(first),
+            "sets": [_json(each, cards=cards) for each in found],
+            "against": [] if found else [_json(each, cards=cards) for each in meant],
+            "nearest": [_json(each, cards=cards) for each in near],
+            "first_with_code": None if first is None else _json(first, cards=cards),
         }
         output.print_json(data)
     elif found:
@@ -163,7 +166,7 @@ def _is_html(file: str | None, *, as_html: bool) -> bool:
 
 def _is_asked(each: "Judged") -> bool:
     """Say whether a build is one of the versions that were asked for."""
-    return all(reason.part != "framework" for reason in each.reasons)
+    return "framework" not in each.parts
 
 
 def _against(
@@ -176,16 +179,18 @@ def _against(
         lines.append("  no build of these versions is known")
     against: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for each in meant:
+        own: dict[tuple[str, ...], list[str]] = {}
         for reason in each.reasons:
-            against.setdefault((reason.what, reason.sources), []).append(each.build.name)
+            own.setdefault(reason.sources, []).append(reason.what)
+        for sources, whats in own.items():
+            against.setdefault(("; ".join(whats), sources), []).append(each.build.name)
     for (what, sources), names in against.items():
         more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
         lines.append(f"  {', '.join(names[:_SHOWN])}{more}: {what}")
         lines += [f"    source: {source}" for source in sources]
-    if first is not None and all(r.part == "gpu" for e in meant for r in e.reasons):
+    if first is not None and all(each.parts == {"gpu"} for each in meant):
         lines.append(f"the first with code for it: {place(first.build)}")
-    if near:
-        lines.append("nearest that work:")
+    lines.append("nearest that work:" if near else "nothing that is known runs on these cards")
     for each in near:
         changes = ", ".join(_change(each, reason.part) for reason in each.reasons)
         lines.append(f"  {place(each.build)} (with {changes})")
@@ -196,30 +201,38 @@ def _change(each: "Judged", part: str) -> str:
     """Return what would have to be another one."""
     build = each.build
     return {
-        "driver": f"driver {each.driver} or newer",
+        "driver": f"driver {each.drivers}" if each.last else f"driver {each.driver} or newer",
         "cuda": f"CUDA {build.cuda or build.cuda_major}",
-        "cudnn": f"cuDNN {build.cudnn}",
+        "cudnn": f"cuDNN {build.cudnn or 'that is unknown'}",
         "framework": f"{build.framework} {build.version}",
-        "python": f"Python {' or '.join(build.pythons)}",
+        "python": f"Python {_pythons(build)}",
     }.get(part, part)
 
 
-def _row(each: "Judged") -> tuple[str, ...]:
+def _pythons(build: "FrameworkBuild") -> str:
+    """Return the Pythons of a build that are not free-threaded, as a range."""
+    from envbuild.compat.sentences import span
+
+    usual = [python for python in build.pythons if not python.endswith("t")]
+    return span(usual) if usual else "-"
+
+
+def _row(each: "Judged", *, cards: bool) -> tuple[str, ...]:
     build = each.build
     answers = {"native": "native", "jit": "by JIT", "unknown": "unknown"}
-    pythons = [python for python in build.pythons if not python.endswith("t")]
+    extra = f"jax[{build.origin}]" if build.framework == "jax" else build.origin
     return (
         f"{build.framework} {build.version}",
         build.cuda or f"{build.cuda_major}.x",
         build.cudnn or "-",
-        f">={each.driver}" if each.driver else "unknown",
-        f"{pythons[0]} to {pythons[-1]}" if pythons else "-",
-        answers[each.answer],
-        f"conda {build.origin}, {build.build_string}" if build.build_string else build.origin,
+        each.drivers,
+        _pythons(build),
+        answers[each.answer] if cards else "-",
+        f"conda {build.origin}, {build.build_string}" if build.build_string else extra,
     )
 
 
-def _json(each: "Judged") -> dict[str, object]:
+def _json(each: "Judged", *, cards: bool) -> dict[str, object]:
     build = each.build
     return {
         "framework": build.framework,
@@ -231,8 +244,9 @@ def _json(each: "Judged") -> dict[str, object]:
         "cuda_major": build.cuda_major,
         "cudnn": build.cudnn,
         "driver": each.driver,
+        "last_driver_branch": each.last,
         "pythons": list(build.pythons),
-        "gpu_code": each.answer,
+        "gpu_code": each.answer if cards else None,
         "confidence": build.confidence,
         "sources": list(build.sources),
         "reasons": [

@@ -124,6 +124,36 @@ def test_a_driver_newer_than_all_that_are_known(capsys: pytest.CaptureFixture[st
     assert "pytorch" in capsys.readouterr().out
 
 
+def test_no_card_asks_for_no_code(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["triangle", "list", "--framework", "jax==0.9.0"]
+    assert main(words) == 0
+    assert [line.split()[-2:] for line in capsys.readouterr().out.splitlines()[1:]] == [
+        ["-", "jax[cuda13]"],
+        ["-", "jax[cuda12]"],
+    ]
+    assert main([*words, "--json"]) == 0
+    assert {one["gpu_code"] for one in json.loads(capsys.readouterr().out)["sets"]} == {None}
+
+
+def test_what_would_have_to_change(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--gpu", "v100", "--driver", "590", "--framework", "pytorch==2.4.0"]
+    assert main(["triangle", "why", *words, "--python", "3.13", "--cudnn", "8"]) == 1
+    told = capsys.readouterr().out
+    assert "pypi: it takes cuDNN 9.1.0.70; it has no package for Python 3.13" in told
+    changes = "(with cuDNN 9.1.0.70, Python 3.8 to 3.12, driver 525.60.13 to 580)"
+    assert f"PyTorch's wheel index, cu124 {changes}" in told
+
+
+def test_nothing_is_near(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--gpu", "gh200", "--framework", "jax==0.9.0", "--platform", "linux-aarch64"]
+    assert main(["triangle", "why", *words]) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "does not work:",
+        "  no build of these versions is known",
+        "nothing that is known runs on these cards",
+    ]
+
+
 def test_a_build_without_its_own_cudnn(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["triangle", "why", "--framework", "pytorch==1.8.0"]) == 0
     assert capsys.readouterr().out.splitlines() == ["works:", "  torch 1.8.0, CUDA 10.2, PyPI"]

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from envbuild.compat.model import Facts
+from envbuild.compat.nearest import nearest
 from envbuild.compat.tables import load
 from envbuild.compat.triangle import (
     Judged,
@@ -15,7 +16,6 @@ from envbuild.compat.triangle import (
     driver_numbers,
     first_with_code,
     judged,
-    nearest,
     works,
 )
 
@@ -115,6 +115,18 @@ def test_ptx_needs_the_driver_of_the_toolkit_that_made_it() -> None:
     assert (one.answer, one.driver) == ("jit", "550.54.14")
 
 
+def test_the_nearest_set_has_the_fewest_changes_and_the_nearest_release() -> None:
+    found = nearest(FACTS, jax("==0.4.28", cudnn="9"))
+    assert [(each.build.version, *each.parts) for each in found] == [
+        ("0.4.28", "cudnn"),
+        ("0.4.29", "framework"),
+        ("0.4.30", "framework"),
+    ]
+    (first, *_) = nearest(FACTS, pytorch("==2.4.0", capabilities=("10.0",)))
+    assert (first.build.version, first.build.origin) == ("2.7.0", "cu128")
+    assert nearest(FACTS, jax(platform="linux-aarch64")) == []
+
+
 def test_conda_builds_are_among_what_is_tested() -> None:
     assert {(row.framework, row.origin) for row in CONDA.builds} == {
         ("pytorch", "pytorch"),
@@ -130,6 +142,7 @@ def test_a_card_older_than_the_driver_branch() -> None:
     assert works(FACTS, late) == []
     reasons = [reason.what for each in judged(FACTS, late) for reason in each.reasons]
     assert "580 is the last driver branch that runs 7.0" in reasons
+    assert {each.drivers for each in nearest(FACTS, late)} == {"525.60.13 to 580"}
 
 
 def test_a_python_without_a_wheel_and_what_is_near() -> None:
