@@ -193,10 +193,7 @@ def chosen(host: Host, wish: argparse.Namespace, held: Held) -> Card:
     if wish.mode == "mig":
         return _instance(host, wish, held)
     if wish.server:
-        if wish.server not in held:
-            what = f"{wish.server} has no card: it does not run"
-            raise No(what)
-        return {**held[wish.server], "whole": []}
+        return _shared(host, wish, held)
     cards = host.cards()
     if not cards:
         what = "the driver shows no card in /proc/driver/nvidia/gpus"
@@ -219,6 +216,21 @@ def chosen(host: Host, wish: argparse.Namespace, held: Held) -> Card:
         reasons += [f"{card} is cut by MIG" for card in cut]
         raise No("; ".join(reasons))
     return _whole(wish, _together(host, free, wish.count))
+
+
+def _shared(host: Host, wish: argparse.Namespace, held: Held) -> Card:
+    """Return the cards of an MPS server, as long as its clients' memory is not above theirs."""
+    if wish.server not in held:
+        what = f"{wish.server} has no card: it does not run"
+        raise No(what)
+    mine = _mib(wish.memory, 0)
+    used = sum(one["memory_mib"] for one in held.values() if one.get("server") == wish.server)
+    room = host.text(f"run/envbuild/cards/{wish.server}.memory")  # written by compute_mode.py
+    if room and used + mine > int(room):
+        what = f"it wants {mine / 1024:.1f}G of its card, which has {int(room) / 1024:.1f}G"
+        what += f", and others have {used / 1024:.1f}G of that"
+        raise No(what)
+    return {**held[wish.server], "whole": [], "server": wish.server, "memory_mib": mine}
 
 
 def _together(host: Host, free: list[Card], count: int) -> list[Card]:

@@ -1,8 +1,9 @@
 """Let one MPS server have a card, and set its compute mode back; a copy lies in each generation.
 
 `compute_mode.py exclusive UNIT` sets the mode of the cards that `cards.py` gave the unit to
-EXCLUSIVE_PROCESS and notes what it was, `compute_mode.py back UNIT` sets it back. Both ask NVML,
-with calls that need no structures (nvml.h). A call that hangs is ended by systemd.
+EXCLUSIVE_PROCESS and notes what it was, and how much memory there is to share; `compute_mode.py
+back UNIT` sets it back. Both ask NVML, with calls that need no structures but an array (nvml.h). A
+call that hangs is ended by systemd.
 It imports nothing of envbuild and runs on every Python from 3.9 on.
 """
 
@@ -48,6 +49,12 @@ class Nvml:
         """Set a card's compute mode."""
         self._call("nvmlDeviceSetComputeMode", card, ctypes.c_uint(mode))
 
+    def memory_bytes(self, card: ctypes.c_void_p) -> int:
+        """Return a card's memory."""
+        memory = (ctypes.c_ulonglong * 3)()  # nvmlMemory_t: total, free, used
+        self._call("nvmlDeviceGetMemoryInfo", card, ctypes.byref(memory))
+        return int(memory[0])
+
     def _call(self, name: str, *arguments: object) -> None:
         code = getattr(self._library, name)(*arguments)
         if code:
@@ -60,12 +67,12 @@ def exclusive(nvml: Nvml, own: Path, unit: str) -> None:
     held = json.loads((own / "cards.json").read_text())
     note = _note(own, unit)
     before = _before(note)
-    for address in held[unit]["addresses"]:
-        card = nvml.card(address)
+    cards = {address: nvml.card(address) for address in held[unit]["addresses"]}
+    least = min(nvml.memory_bytes(card) for card in cards.values())
+    _replace(own / "cards" / f"{unit}.memory", f"{least >> 20}")
+    for address, card in cards.items():
         before.setdefault(address, nvml.mode(card))
-        beside = note.with_name(f"{note.name}.new")
-        beside.write_text(json.dumps(before))
-        beside.replace(note)
+        _replace(note, json.dumps(before))
         nvml.set_mode(card, _EXCLUSIVE)
 
 
@@ -76,6 +83,12 @@ def back(nvml: Nvml, own: Path, unit: str) -> None:
         nvml.set_mode(nvml.card(address), mode)
     if note.exists():
         note.unlink()
+
+
+def _replace(path: Path, text: str) -> None:
+    beside = path.with_name(f"{path.name}.new")
+    beside.write_text(text)
+    beside.replace(path)
 
 
 def _note(own: Path, unit: str) -> Path:

@@ -75,6 +75,11 @@ def servers(recipe: Recipe, origin: Origin) -> Iterator[tuple[str, dict[str, Any
         )
 
 
+def for_transient(text: str, unit: str) -> str:
+    """Return a command for systemd-run, where nothing is a specifier."""
+    return text.replace("%n", unit).replace("%%", "%")
+
+
 def is_cut(service: Service) -> bool:
     """Tell whether a service wants a MIG instance, which has to be there first."""
     wish = gpu_of(service)

@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 from integration import tracing
+from nvmlsim.simulator import LIBRARY, place
 
-from envbuild.store import cards
+from envbuild.host.gpus import read_nvml
+from envbuild.host.readings import Value
+from envbuild.store import cards, compute_mode
 
 _STEP = 1 if os.environ.get("ENVBUILD_KILLS") == "all" else 3
 _MINORS = (0, 1, 2)
@@ -258,3 +261,35 @@ def test_killed_anywhere_the_card_is_there_for_the_next(host: Host) -> None:
         assert host.held() == {"c.service": ["GPU-0"]}
         host.end("c.service")
         host.start("a.service")
+
+
+def test_a_server_has_its_card_alone_until_it_ends(host: Host) -> None:
+    place(host.root, "h100x8-idle", "system.gpus = 3")
+    library = host.root / "usr/lib64" / LIBRARY
+    for minor in _MINORS:
+        with (host.root / "usr/lib64/nvmlsim.scenario").open("a") as file:
+            file.write(f"gpu.{minor}.pci = 00000000:{minor}B:00.0\n")
+    server = "envbuild-x._mps-any.service"
+    assert host.take(server, "--mode", "mps", "--card", "1")[0] == 0
+
+    def mode(what: str) -> int:
+        own = ["--root", f"{host.root}", "--nvml", f"{library}"]
+        argv = [sys.executable, "-I", compute_mode.__file__, what, server, *own]
+        return subprocess.run(argv, check=False).returncode
+
+    def modes() -> list[object]:
+        return [gpu.compute_mode for gpu in read_nvml(host.root).gpus]
+
+    default, exclusive = Value("default"), Value("exclusive-process")
+    assert mode("exclusive") == 0
+    assert modes() == [default, exclusive, default]
+    assert mode("exclusive") == 0  # as after a crash: what it was before is not forgotten
+    words = ("--mode", "mps", "--server", server)
+    assert host.take("a.service", *words, "--memory", "60G")[0] == 0
+    assert host.take("b.service", *words, "--memory", "30G")[1] == (
+        "b.service: it wants 30.0G of its card, which has 79.6G, and others have 60.0G of that"
+    )
+    assert host.take("a.service", *words, "--memory", "70G")[0] == 0
+    assert mode("back") == 0
+    assert modes() == [default] * 3
+    assert mode("back") == 0

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -254,3 +255,39 @@ def test_killed_anywhere_the_next_run_finishes(
         assert len(instances.value) == 2
         assert run("release", "-", *host)[0] == 0
         assert [gpu.mig.current for gpu in read_nvml(tmp_path).gpus] == [Value(value=False)] * 2
+
+
+def test_one_command_as_a_transient_unit(run: Run) -> None:
+    words = ["--mem", "8G", "--sm", "30%", "--pcie", "3G", "--as", "trainer", "-n"]
+    code, out, _ = run("run", *words, "--", "python", "serve.py", "--x", "100%")
+    assert code == 0
+    argv = shlex.split(out)
+    assert argv[0] == "systemd-run"
+    assert argv[argv.index("--") + 1 :] == ["python", "serve.py", "--x", "100%"]
+    unit = f"envbuild-run-{os.getpid()}.service"
+    server = "envbuild-run-trainer._mps-any.service"
+    assert {f"--unit={unit}", "--uid=trainer", "--slice=envbuild.slice"} <= set(argv)
+    assert {f"BindsTo={server}", f"After={server}", "DevicePolicy=closed"} <= set(argv)
+    assert "Wants=envbuild-gpu-pcie.service" in argv
+    assert "--setenv=CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=30" in argv
+    (taken,) = (word for word in argv if word.startswith("ExecStartPre="))
+    assert f"cards.py take {unit} " in taken
+    assert "--memory 8G --sm " in taken
+    assert "%%" not in taken
+
+
+def test_one_command_with_an_instance_or_a_whole_card(run: Run) -> None:
+    argv = shlex.split(run("run", "--mem", "50%", "--isolation", "mig", "-n", "--", "x")[1])
+    assert "Requires=envbuild-gpu-shares.service" in argv
+    assert not [word for word in argv if word.startswith("BindsTo=")]
+    argv = shlex.split(run("run", "--card", "1", "-n", "--", "x")[1])
+    (taken,) = (word for word in argv if word.startswith("ExecStartPre="))
+    assert taken.endswith("--mode whole --affinity auto --count 1 --card 1")
+
+
+def test_one_command_that_cannot_be(run: Run) -> None:
+    assert run("run", "--mem", "8X", "-n", "--", "x")[0] == 3
+    if not Path("/run/systemd/system").is_dir():
+        code, _, err = run("run", "--mem", "8G", "--", "x")
+        assert code == 7
+        assert "needs a running systemd" in err

@@ -316,3 +316,74 @@ def watch_command(here: Here, /, *, root: Path, driver_root: Path | None) -> Non
 
     looking = Watch(root, driver_root, cpus=os.cpu_count() or 1)
     watch(looking, lambda text: output.say(here, text), until=lambda: False)
+
+
+@command.command(
+    "run",
+    context_settings={"allow_interspersed_args": False},
+    examples="""
+    envbuild slice run --mem 8G --sm 30% --pcie 3G -- python serve.py
+    envbuild slice run --mem 20G --isolation mig -- nvidia-smi -L
+    """,
+)
+@click.option("--mem", "memory", metavar="SIZE", help="Memory of the card: 8G.")
+@click.option("--sm", "sm_share", metavar="PERCENT", help="Multiprocessors: 30%.")
+@click.option("--pcie", metavar="RATE", help="Most PCIe traffic, bytes per second; watched: 3G.")
+@click.option(
+    "--isolation", type=click.Choice(["mig", "mps", "none"]), help="How it is kept apart; mps."
+)
+@click.option("--card", "cards", metavar="CARD", multiple=True, help="By index, UUID, PCI address.")
+@click.option("--as", "user", metavar="USER", help="Run as USER.  [default: who called sudo]")
+@click.option("-n", "--dry-run", is_flag=True, help="Print the command that would run.")
+@click.argument(
+    "words", metavar="[--] COMMAND [ARGUMENT]...", nargs=-1, type=click.UNPROCESSED, required=True
+)
+@click.pass_obj
+def run_command(
+    here: Here,
+    /,
+    words: tuple[str, ...],
+    *,
+    user: str | None,
+    dry_run: bool,
+    **gpu: Any,  # noqa: ANN401
+) -> None:
+    """Run a command with a share of a card, in a unit of its own that ends with it.
+
+    The card is given by the host's ledger and no other card's node can be opened. Without a limit
+    it gets a whole card. The exit code is the command's.
+    """
+    import os
+    import shlex
+
+    from envbuild.shares.transient import FOLDER, missing, transient
+    from envbuild.tools.systemd import BOOTED
+
+    argv = words[1:] if words[0] == "--" else words
+    if not argv:
+        message = "there is no command after --"
+        raise click.UsageError(message)
+    kept = ("PATH", "HOME", "LANG", "LC_ALL", "TERM", "VIRTUAL_ENV", "CONDA_PREFIX")
+    made = transient(
+        argv,
+        {
+            key: value if isinstance(value, str) else list(value)
+            for key, value in gpu.items()
+            if value
+        },
+        unit=f"envbuild-run-{os.getpid()}.service",
+        user=user or here.environment.get("SUDO_USER") or "root",
+        folder=str(Path.cwd()),
+        environment={name: here.environment[name] for name in kept if name in here.environment},
+        terminal=sys.stdin.isatty() and sys.stdout.isatty(),
+    )
+    if dry_run:
+        output.result(shlex.join(made.argv))
+        return
+    if not BOOTED.is_dir() or os.geteuid() != 0:
+        lacking = "root" if BOOTED.is_dir() else f"a running systemd ({BOOTED} is missing)"
+        message = f"a command gets a share of a card by a unit, which needs {lacking}"
+        raise HostError(message, hint="sudo envbuild slice run …; --dry-run shows what would run")
+    for file in missing(made.files):
+        output.write_file(Path("/") / FOLDER / file.name, file.text)
+    os.execvp(made.argv[0], list(made.argv))  # noqa: S606 - it replaces this process
