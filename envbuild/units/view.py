@@ -13,7 +13,7 @@ from envbuild.recipe import signals, words
 from envbuild.recipe.model import Recipe
 from envbuild.recipe.service import Limits, Restart, Service, Stop
 from envbuild.recipe.service_checks import MARGIN_S, argv, gpu_of
-from envbuild.units import cards, escape, names
+from envbuild.units import cards, escape, names, order
 from envbuild.units.model import Manager, Origin
 from envbuild.units.paths import Seen, seen
 
@@ -51,8 +51,6 @@ _BANDWIDTHS: Final = (
     ("IOReadBandwidthMax", "io_read_bandwidth"),
     ("IOWriteBandwidthMax", "io_write_bandwidth"),
 )
-_AFTER_CARDS: Final = ("nvidia-persistenced.service", "nvidia-fabricmanager.service")
-_ONLINE: Final = "network-online.target"
 
 
 class Unwritable(Exception):
@@ -111,7 +109,9 @@ def service(place: Place) -> View:
     own = _cards(place, path)
     system = place.manager.scope == "system"
     return {
-        **_order(place, gpu=gpu is not None, server=own["server"] if own else None),
+        **order.of_service(
+            place.recipe, place.name, system=system, server=own["server"] if own else None
+        ),
         **_times(wish, gpu=gpu is not None),
         "description": _description(wish.description or f"{place.name} of {name}", path, text),
         "type": _type(wish),
@@ -212,7 +212,7 @@ def _refuse_for_user(wish: Service, path: Path) -> None:
             raise Unwritable((*path, field), what)
     for field, others in (("after", wish.after), ("requires", wish.requires)):
         for number, other in enumerate(others):
-            if other in {_ONLINE, "multi-user.target"}:
+            if other in {order.ONLINE, "multi-user.target"}:
                 what = f"a user's manager has no {other}"
                 raise Unwritable((*path, field, number), what)
 
@@ -298,27 +298,6 @@ def _files(files: Seen, path: Path, finish: Callable[[str], str]) -> Mapping[str
         "bind_write": listed("write", files.bind_write),
         "read": listed("read", files.read),
         "write": listed("write", files.write),
-    }
-
-
-def _order(place: Place, *, gpu: bool, server: str | None) -> Mapping[str, Any]:
-    """Return what it requires, wants and follows."""
-    wish, known = place.service, place.recipe.services
-    name = place.recipe.name
-    requires = [names.awaited(name, other, known) for other in wish.requires]
-    after = [*requires, *(names.awaited(name, other, known) for other in wish.after)]
-    if gpu and place.manager.scope == "system":
-        requires += [names.NODES, *([names.SHARES] if cards.is_cut(wish) else [])]
-        after += [*requires[-2:], *_AFTER_CARDS]
-    after = list(dict.fromkeys([*after, server] if server else after))
-    wants = [_ONLINE] if _ONLINE in after and _ONLINE not in requires else []
-    if place.manager.scope == "system" and cards.is_watched(wish):
-        wants.append(names.PCIE)
-    return {
-        "binds": [server] if server else [],
-        "requires": list(dict.fromkeys(requires)),
-        "wants": wants,
-        "after": after,
     }
 
 
