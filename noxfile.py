@@ -82,6 +82,14 @@ def shares(session: nox.Session) -> None:
 
 
 @nox.session
+def wheels(session: nox.Session) -> None:
+    """Read real wheels from the field whole (2 GB, kept in build/wheels), and what nvcc makes."""
+    session.install("-e", ".[test]")
+    env = {"ENVBUILD_TEST_WHEELS": str(Path("build/wheels").resolve())}
+    session.run("pytest", "tests/integration/test_wheels_real.py", *session.posargs, env=env)
+
+
+@nox.session
 def fuzz(session: nox.Session) -> None:
     """Invent ELF files, fatbins and packages for the readers: `nox -s fuzz -- READER… [-runs=N]`.
 
