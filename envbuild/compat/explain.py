@@ -296,6 +296,7 @@ def _searched(facts: Facts, wanted: str) -> Explained | None:
     found: list[Statement] = []
     for text, statement in _texts(facts):
         there = set(_WORDS.findall(text.lower()))
+        there |= {word.rpartition(".")[2] for word in there}  # torch.backends.cudnn.benchmark
         if all(any(each.startswith(word) for each in there) for word in words):
             found.append(statement)
     if not found:

@@ -35,6 +35,19 @@ def test_what_people_say(capsys: pytest.CaptureFixture[str]) -> None:
     assert "source: " in text
 
 
+@pytest.mark.parametrize(
+    ("words", "verdict"),
+    [
+        ("conv2d_benchmark", "False: there is no such attribute"),
+        ("torch.backends.cudnn.conv2d_benchmark", "False: there is no such attribute"),
+        ("suppress_errors", "True: it is off by default"),
+        ("/proc/sys/dev/nvidia", "False: there is no such path"),
+    ],
+)
+def test_what_people_write(words: str, verdict: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert verdict in told(capsys, words)
+
+
 @pytest.mark.parametrize("code", pages.codes(pages.FINDINGS))
 def test_every_finding(code: str, capsys: pytest.CaptureFixture[str]) -> None:
     found = told_json(capsys, code)
