@@ -18,6 +18,17 @@ if TYPE_CHECKING:
 SYSTEM = Path("/etc/systemd/system")
 
 
+_RESTART = click.Choice(("auto", "never", "rolling"))
+restart_option = click.option(
+    "--restart",
+    type=_RESTART,
+    default="auto",
+    show_default=True,
+    help="What becomes of services that run and change: restarted together, left as they are, or "
+    "restarted one by one, no further after one that fails.",
+)
+
+
 def scope_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--user` and `--system`."""
     return click.option(

@@ -14,16 +14,6 @@ if TYPE_CHECKING:
     from envbuild.pipeline.serving import Prepared, Site
     from envbuild.units.status import Row
 
-_RESTART = click.Choice(("auto", "never", "rolling"))
-restart_option = click.option(
-    "--restart",
-    type=_RESTART,
-    default="auto",
-    show_default=True,
-    help="What becomes of services that run and change: restarted together, left as they are, or "
-    "restarted one by one, no further after one that fails.",
-)
-
 
 @options.command(
     "install",
@@ -36,7 +26,7 @@ restart_option = click.option(
 )
 @options.recipe_argument
 @click.option("--no-start", is_flag=True, help="Install and enable; start nothing.")
-@restart_option
+@rendering.restart_option
 @options.dry_run_option
 @patience.lock_timeout_option
 @rendering.target_options

@@ -103,18 +103,16 @@ def prepare(
         message = f"the units of {name} are of another store, {there.store}"
         raise StoreError(message, hint=f"envbuild units remove {name}")
     drop_ins = fits.drop_ins(rendered.files, site.seat)
-    units = install.units_of_recipe(rendered.loaded.recipe)
     wanted = Wanted(
         name=name,
         store=root,
         generation=rendered.generation.identifier if rendered.generation else "",
         files=(*rendered.files, *drop_ins),
-        enabled=units.enabled,
+        enabled=install.enabled(rendered.files),
         moves_to=moves_to,
     )
     plan = install.plan(
         wanted,
-        units.says_ready,
         folder=site.folder,
         systemd=site.systemd,
         start=start,
@@ -122,7 +120,9 @@ def prepare(
     )
     if plan.placing.changed:
         plan.placing.verify()
-    found = let_through(fits.judge(rendered.files, site.seat), rendered.loaded, today=today)
+    found = fits.judge(rendered.files, site.seat)
+    if rendered.loaded is not None:
+        found = let_through(found, rendered.loaded, today=today)
     return Prepared(plan=plan, findings=(*rendered.findings, *found))
 
 

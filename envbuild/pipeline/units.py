@@ -30,11 +30,11 @@ class Rendered:
         generation: The one that they name, None where there is no service.
         files: The units, sorted by name.
         findings: What there is to say about them.
-        loaded: The recipe itself.
+        loaded: The recipe itself, None where they are of an earlier one.
     """
 
     name: str
-    loaded: LoadedRecipe
+    loaded: LoadedRecipe | None
     generation: Generation | None
     files: tuple[UnitFile, ...]
     findings: Findings

@@ -2,7 +2,7 @@
 
 import contextlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -115,7 +115,13 @@ def find(place: Place, text: str) -> Generation:
     return present.find(place, text, also=numbered)
 
 
-def switch(place: Place, to: str, *, who: Who, now: datetime) -> Switched:
+Around = Callable[[Generation], contextlib.AbstractContextManager[None]]
+"""What is done before `current` moves to a generation, and undone where it then cannot."""
+
+
+def switch(
+    place: Place, to: str, *, who: Who, now: datetime, around: Around | None = None
+) -> Switched:
     """Make another generation current.
 
     Args:
@@ -123,6 +129,7 @@ def switch(place: Place, to: str, *, who: Who, now: datetime) -> Switched:
         to: ID, unambiguous beginning of one, or a number of the history.
         who: Who asks for it.
         now: The time, UTC.
+        around: Moves what runs from it.
 
     Raises:
         InputError: There is no such generation.
@@ -131,13 +138,16 @@ def switch(place: Place, to: str, *, who: Who, now: datetime) -> Switched:
     with changing(place, purpose=f"switch {place.name}", who=who):
         target = find(place, to)
         _refuse_moved(target)
-        return move_current(target, what="switch", who=who, now=now)
+        with around(target) if around else contextlib.nullcontext():
+            return move_current(target, what="switch", who=who, now=now)
 
 
-def roll_back(place: Place, to: str | None, *, who: Who, now: datetime) -> Switched:
+def roll_back(
+    place: Place, to: str | None, *, who: Who, now: datetime, around: Around | None = None
+) -> Switched:
     """Go back to the state before the current one, or to the one given.
 
-    A second rollback goes further back. `to` is what `switch` takes.
+    A second rollback goes further back. `to` and `around` are what `switch` takes.
 
     Raises:
         InputError: There is no earlier state, or it is gone.
@@ -146,7 +156,8 @@ def roll_back(place: Place, to: str | None, *, who: Who, now: datetime) -> Switc
     with changing(place, purpose=f"rollback {place.name}", who=who):
         target = _state_before(place) if to is None else find(place, to)
         _refuse_moved(target)
-        return move_current(target, what=ROLLBACK, who=who, now=now)
+        with around(target) if around else contextlib.nullcontext():
+            return move_current(target, what=ROLLBACK, who=who, now=now)
 
 
 def move_current(to: Generation, *, what: str, who: Who, now: datetime) -> Switched:

@@ -1,14 +1,14 @@
 """Installing an environment's units: verified, written, read once, started, or all put back."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from envbuild.errors import EnvbuildError, Refused
-from envbuild.recipe.model import Recipe
 from envbuild.tools.systemd import Systemd
 from envbuild.units import live, names, starting
+from envbuild.units.model import UnitFile
 from envbuild.units.placing import Placing, Wanted, units_of
 from envbuild.units.starting import Restart, Work
 
@@ -67,37 +67,24 @@ class Plan:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Units:
-    """What a recipe's services are as units.
-
-    Attributes:
-        enabled: Units to be started at boot, and when they are installed.
-        says_ready: Whether a unit says when it is ready.
-    """
-
-    enabled: tuple[str, ...]
-    says_ready: dict[str, bool] = field(default_factory=dict)
+def enabled(files: Iterable[UnitFile]) -> tuple[str, ...]:
+    """Return which units are started at boot: those that say where, but templates."""
+    return tuple(
+        file.name for file in files if "\n[Install]\n" in file.text and "@." not in file.name
+    )
 
 
-def units_of_recipe(recipe: Recipe) -> Units:
-    """Return which units of a recipe's services are started, and which say when they are ready."""
-    enabled: list[str] = []
-    says_ready: dict[str, bool] = {}
-    for name, service in recipe.services.items():
-        stem = names.stem(recipe.name, name)
-        unit = names.service_unit(recipe.name, name, service.kind)
-        says_ready[unit] = service.readiness is not None and service.readiness.kind != "none"
-        if service.kind in {"timer", "socket"}:
-            enabled.append(f"{stem}.{service.kind}")
-        elif service.kind == "service":
-            enabled.append(unit)
-    return Units(enabled=tuple(enabled), says_ready=says_ready)
+def says_ready(files: Iterable[UnitFile]) -> dict[str, bool]:
+    """Return for each service whether something says when it is ready."""
+    return {
+        file.name: "\nType=notify\n" in file.text or "\nExecStartPost=" in file.text
+        for file in files
+        if file.name.endswith(".service")
+    }
 
 
 def plan(
     wanted: Wanted,
-    says_ready: dict[str, bool],
     *,
     folder: Path,
     systemd: Systemd,
@@ -108,7 +95,6 @@ def plan(
 
     Args:
         wanted: What is to be there.
-        says_ready: Whether a unit says when it is ready.
         folder: Where the units are.
         systemd: The manager.
         start: Whether what does not run is started.
@@ -132,7 +118,7 @@ def plan(
     work = Work(
         restart=_in_order(differs) if restart != "never" else (),
         start=_idle(systemd, wanted.enabled) if start else (),
-        says_ready=says_ready,
+        says_ready=says_ready(wanted.files),
     )
     kept = tuple(differs) if restart == "never" else ()
     return Plan(placing=placing, work=work, stop=tuple(stop), kept=kept)
@@ -146,7 +132,16 @@ def carry_out(todo: Plan, *, rolling: bool, systemd: Systemd, told: Callable[[st
         StoreError: A file cannot be written; the same.
         ToolFailed: systemd refuses; the same.
     """
-    with undone_on_error(todo, systemd=systemd, told=told):
+    with carried_out(todo, rolling=rolling, systemd=systemd, told=told):
+        pass
+
+
+@contextmanager
+def carried_out(
+    todo: Plan, *, rolling: bool, systemd: Systemd, told: Callable[[str], None]
+) -> Iterator[None]:
+    """Do what was planned; what is raised inside puts everything back as well."""
+    with _undone_on_error(todo, systemd=systemd, told=told):
         down = starting.bring_up(systemd, todo.work, rolling=rolling, told=told)
         if down:
             name = todo.placing.wanted.name
@@ -156,10 +151,13 @@ def carry_out(todo: Plan, *, rolling: bool, systemd: Systemd, told: Callable[[st
                 hint=f"everything was put back; envbuild units logs {name} shows more",
                 details="\n".join(one.text() for one in down),
             )
+        yield
 
 
 @contextmanager
-def undone_on_error(todo: Plan, *, systemd: Systemd, told: Callable[[str], None]) -> Iterator[None]:
+def _undone_on_error(
+    todo: Plan, *, systemd: Systemd, told: Callable[[str], None]
+) -> Iterator[None]:
     """Write the units before and keep them after; whatever is raised between puts them back."""
     ran = starting.running(systemd, _patterns(todo))
     try:

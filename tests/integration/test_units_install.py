@@ -186,3 +186,41 @@ def test_without_a_systemd_nothing_is_written(created: Site, tmp_path: Path) -> 
     done = created.outside_run("units", "install", "demo", home=tmp_path)
     assert done.returncode == 7
     assert "/run/systemd/system" in done.stderr
+
+
+def _runs(site: Site) -> str:
+    """Return the generation that the service runs from, as its unit says."""
+    (line,) = (line for line in site.read(_UNIT).splitlines() if line.startswith("# generation "))
+    program = site.machine.run("cat", f"/proc/{_pid(site)}/cmdline").stdout.split("\0")[0]
+    assert program == f"{line.removeprefix('# generation ')}/bin/python"
+    return line.rpartition("/")[2]
+
+
+@_long
+def test_services_move_with_switch_and_rollback(site: Site) -> None:
+    site.envbuild("units", "install", "demo")
+    first = _runs(site)
+    site.envbuild("create", "demo", "--offline", "--no-compile", "--reinstall")
+    second = str(site.json("info", "demo")["generation"])
+    assert (second != first, _runs(site)) == (True, first)
+
+    site.envbuild("switch", "demo", second)
+    assert _runs(site) == second
+    site.envbuild("rollback", "demo", first)
+    assert _runs(site) == first
+    assert site.json("info", "demo")["generation"] == first
+
+    broken = site.outside / f"store/envs/demo/generations/{second}/bin/python"
+    broken.unlink()
+    broken.write_text("#!/bin/sh\necho broken >&2\nexit 9\n")
+    broken.chmod(0o755)
+    done = site.envbuild("switch", "demo", second, check=False)
+    assert done.returncode == 1
+    assert "did not come up" in done.stderr
+    assert (_runs(site), site.json("info", "demo")["generation"]) == (first, first)
+
+    site.recipe("")
+    pid = _pid(site)
+    site.envbuild("switch", "demo", second, "--restart=never")
+    assert _pid(site) == pid
+    assert f"/generations/{second}/" in site.read(_UNIT)
