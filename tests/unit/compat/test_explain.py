@@ -43,6 +43,9 @@ def text(wanted: str) -> str:
         ("no kernel image", "Machine code for X.y"),
         ("cu124", "PyPI has none of them"),
         ("Xid 79", "What to do: "),
+        ("daemon-reload", "loses its cards at the next systemctl daemon-reload"),
+        ("nvidia-frontend", "char-nvidia-frontend allows nothing any more"),
+        ("cudnn sdpa", "turned it off by default"),
     ],
 )
 def test_something_is_known(wanted: str, told: str) -> None:
