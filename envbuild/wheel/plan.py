@@ -7,7 +7,7 @@ from packaging.utils import canonicalize_name
 
 from envbuild.compat.model import Facts
 from envbuild.native.judge import listed
-from envbuild.packages import CondaPackage
+from envbuild.packages import WHEELHOUSE, CondaPackage
 from envbuild.recipe.build import PackageBuild
 from envbuild.wheel import compilers, evidence, instead, links
 from envbuild.wheel.evidence import Answered
@@ -134,6 +134,10 @@ def _decide(work: _Work, unit: str) -> None:
 
 
 def _may_have_code(part: Reading) -> bool:
+    """Say whether there is something to rebuild: binaries, and not rebuilt ones already."""
+    package = part.package
+    if not isinstance(package, CondaPackage) and package.index == WHEELHOUSE:
+        return False
     return part.facts is None or bool(part.facts.files)
 
 

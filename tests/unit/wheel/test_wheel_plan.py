@@ -5,6 +5,7 @@ from unit.wheel.planning import answers, conda, file, made, recipe, wheel
 
 from envbuild.compat.model import Facts
 from envbuild.native.code import code_of
+from envbuild.packages import WHEELHOUSE
 from envbuild.pipeline import planning
 from envbuild.wheel.evidence import covers
 from envbuild.wheel.model import Archive, Cost, GitCommit, Sdist
@@ -313,6 +314,8 @@ def test_when() -> None:
     pure = wheel("a==1")
     always = made("{compiler: gcc 12, when: always, packages: {torch: {}, a: {}}}", fine, pure)
     assert [(one.name, one.why[-1].cause) for one in always.rebuilds] == [("torch", "always")]
+    own = wheel("a==1+gcc12", file("a.so", "GCC 12.2.0"), index=WHEELHOUSE)
+    assert not made("{compiler: gcc 12, when: always, packages: {a: {}}}", own).rebuilds
     never = made("{compiler: gcc 12, when: never}", TORCH_24, TORCHVISION)
     assert not never.rebuilds
     assert never.spared[0].why == "the recipe says when: never"
