@@ -66,7 +66,7 @@ def kills(session: nox.Session) -> None:
     session.install("-e", ".[test]")
     env = {"ENVBUILD_KILLS": "all"}
     told = ("--junit-xml", "build/kills.xml", "-o", "junit_family=xunit1")
-    names = ("cards_script", "kill_points", "signals")
+    names = ("cards_script", "kill_points", "signals", "slice_command")
     files = [f"tests/integration/test_{name}.py" for name in names]
     session.run("pytest", *files, *told, *session.posargs, env=env)
 

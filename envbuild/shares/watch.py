@@ -30,6 +30,7 @@ class Watch:
         driver_root: Path | None,
         *,
         cpus: int,
+        read: Callable[..., Mapping[str, float]] = traffic,
         runner: Runner = run,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -39,12 +40,14 @@ class Watch:
             root: The root.
             driver_root: As for NVML.
             cpus: How many CPUs there are.
+            read: What reads the traffic of cards.
             runner: What starts systemctl.
             clock: Seconds that only go up.
         """
         self._root = root
         self._driver_root = driver_root
         self._most = cpus * _WHOLE
+        self._read = read
         self._runner = runner
         self._clock = clock
         self._controls: dict[str, Control] = {}
@@ -59,7 +62,7 @@ class Watch:
         if not units:
             return {}
         cards = sorted({card for one in units.values() for card in one["uuids"]})
-        seen = traffic(cards, self._driver_root)
+        seen = self._read(cards, self._driver_root)
         for name, one in units.items():
             before = self._controls.get(name) or Control(
                 limit_bytes=one["pcie_bytes"], most_percent=self._most

@@ -31,12 +31,22 @@ class Host:
         (root / "run/envbuild/cards.json").write_text(json.dumps(held))
         for unit in (*self.used, "c.service"):
             (root / f"sys/fs/cgroup/{unit}").mkdir(parents=True)
-        self.watch = Watch(root, root, cpus=8, runner=self._run, clock=lambda: self.now)
+        self.traffic = 0.0
+        self.watch = self._watch(read=lambda cards, _: dict.fromkeys(cards, self.traffic))
+
+    def _watch(self, **more: Any) -> Watch:  # noqa: ANN401
+        own: dict[str, Any] = {"runner": self._run, "clock": lambda: self.now}
+        return Watch(self.root, self.root, cpus=8, **own, **more)
+
+    def real(self) -> None:
+        """Let the simulator say the traffic from now on; that takes a second each time."""
+        self.watch = self._watch()
 
     def after(self, gib_per_second: float, *, seconds: float = 5.0) -> None:
         """Let time go by in which both used two CPUs."""
         state = self.root / "usr/lib64/nvmlsim.state"
-        kb = int(gib_per_second * _GIB / 1024 / 2)
+        self.traffic = gib_per_second * _GIB
+        kb = int(self.traffic / 1024 / 2)
         with state.open("a") as file:
             file.write(f"gpu.0.pcie.throughput.0 = {kb}\ngpu.0.pcie.throughput.1 = {kb}\n")
         self.now += seconds
@@ -54,6 +64,16 @@ class Host:
 @pytest.fixture
 def host(tmp_path: Path) -> Host:
     return Host(tmp_path)
+
+
+def test_what_the_driver_says_is_held_against_the_limits(host: Host) -> None:
+    host.real()
+    host.after(8)
+    host.after(8)
+    assert [line.split()[-2:] for line in host.told] == [
+        ["a.service", "CPUQuota=140.0%"],
+        ["b.service", "CPUQuota=140.0%"],
+    ]
 
 
 def test_the_quota_falls_and_comes_back(host: Host) -> None:
@@ -79,9 +99,10 @@ def test_a_unit_that_ended_is_forgotten(host: Host) -> None:
 
 
 def test_without_a_card_that_answers_nothing_is_changed(host: Host) -> None:
+    host.real()
     with (host.root / "usr/lib64/nvmlsim.state").open("a") as file:
         file.write("gpu.0.pcie.throughput.0 = !15\n")
-    for _ in range(3):
+    for _ in range(2):
         host.now += 5
         host.watch.look()
     assert host.told == []
