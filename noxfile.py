@@ -52,6 +52,16 @@ def stress(session: nox.Session) -> None:
 
 
 @nox.session
+def rebuilds(session: nox.Session) -> None:
+    """Three more real packages rebuilt twice each, with a table in build/rebuilds.xml."""
+    session.install("-e", ".[test]")
+    env = {"ENVBUILD_TEST_REBUILDS": "all"}
+    told = ("--junit-xml", "build/rebuilds.xml", "-o", "junit_family=xunit1")
+    tests = "tests/integration/test_rebuild_packages.py"
+    session.run("pytest", tests, *told, *session.posargs, env=env)
+
+
+@nox.session
 def facts(session: nox.Session) -> None:
     """The facts against PyPI: every row read anew, twenty wheels read whole (10 GB)."""
     session.install("-e", ".[test]")
