@@ -4,6 +4,7 @@ Every function takes the text and returns it in its one normal form, or raises `
 what was expected; the place is added where the recipe is loaded.
 """
 
+import functools
 import math
 import re
 import shlex
@@ -304,6 +305,7 @@ def time_span(text: str) -> str:
     return text
 
 
+@functools.lru_cache(maxsize=256)
 def seconds(text: str) -> float:
     """Return how many seconds a checked time span is; `infinity` is `math.inf`."""
     if text == "infinity":

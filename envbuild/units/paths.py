@@ -1,5 +1,6 @@
 """Which paths a service sees and writes, where homes are hidden and all else is read-only."""
 
+import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -43,10 +44,12 @@ def seen(service: Service, origin: Origin) -> Seen:
     )
 
 
+@functools.lru_cache(maxsize=256)
 def _normal(path: str) -> str:
     return "/" + "/".join(part for part in path.split("/") if part not in {"", "."})
 
 
+@functools.lru_cache(maxsize=256)
 def _is_hidden(path: str) -> bool:
     return any(_within(_normal(path), home) for home in _HIDDEN) if path[:1] == "/" else False
 

@@ -36,6 +36,7 @@ class Templates:
             trim_blocks=True,
             lstrip_blocks=True,
             keep_trailing_newline=True,
+            auto_reload=False,
         )
 
     def text(self, name: str, values: Mapping[str, Any]) -> str:

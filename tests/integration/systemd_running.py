@@ -121,10 +121,12 @@ class Site:
         (self.outside / "recipes" / f"{name}.yaml").write_text(f"{head}{text}")
 
     def envbuild(
-        self, *words: str, check: bool = True, user: str = "", **variables: str
+        self, *words: str, check: bool = True, user: str = ""
     ) -> "subprocess.CompletedProcess[str]":
-        """Run envbuild in the machine."""
-        variables = {**_variables("/srv"), **variables}
+        """Run envbuild in the machine, as another user with a store of their own."""
+        variables = _variables("/srv")
+        if user:
+            variables |= {"HOME": f"/home/{user}", "ENVBUILD_STORE": f"/home/{user}/store"}
         return self.machine.run(str(SCRIPT), *words, check=check, user=user, **variables)
 
     def started(self, *words: str) -> "subprocess.Popen[bytes]":

@@ -1,5 +1,6 @@
 """`units install`, `status` and `remove` against a systemd that runs."""
 
+import json
 import os
 import time
 from collections.abc import Iterator
@@ -224,3 +225,24 @@ def test_services_move_with_switch_and_rollback(site: Site) -> None:
     site.envbuild("switch", "demo", second, "--restart=never")
     assert _pid(site) == pid
     assert f"/generations/{second}/" in site.read(_UNIT)
+
+
+@_long
+def test_a_user_installs_for_their_own_manager(site: Site) -> None:
+    machine = site.machine
+    machine.run("useradd", "--create-home", "trainer")
+    machine.run("chmod", "a+rx", "/root")  # the interpreter of the tests may lie there
+    uid = machine.run("id", "-u", "trainer").stdout.strip()
+
+    done = site.envbuild("units", "status", "demo", "--user", user="trainer", check=False)
+    assert done.returncode == 7
+    assert f"loginctl enable-linger {uid}" in done.stderr
+
+    machine.run("loginctl", "enable-linger", "trainer")
+    machine.run("sh", "-c", f"until [ -S /run/user/{uid}/bus ]; do sleep 0.1; done")
+    site.envbuild("create", "demo", "--offline", "--no-compile", user="trainer")
+    site.envbuild("units", "install", "demo", "--user", user="trainer")
+    done = site.envbuild("units", "status", "demo", "--user", "--json", user="trainer")
+    states = {row["unit"]: row["state"] for row in json.loads(done.stdout)["units"]}
+    assert states[_UNIT] == "active"
+    site.envbuild("units", "remove", "demo", "--user", user="trainer")
