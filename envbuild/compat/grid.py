@@ -9,7 +9,7 @@ from typing import Literal
 
 from envbuild.compat.consistency import numbers
 from envbuild.compat.model import Facts, FrameworkBuild
-from envbuild.compat.sentences import place
+from envbuild.compat.sentences import place, sources
 from envbuild.compat.triangle import Answer, Judged, Wanted, judged
 
 Look = Answer | Literal["no"]
@@ -165,10 +165,10 @@ def _why(each: Judged) -> list[str]:
             lines += [f"- {reason.what} (source: {'; '.join(reason.sources)})"]
         return lines
     how = LOOKS[each.answer].partition(";")[0]
-    lines.append(f"- {how} (source: {'; '.join(each.build.sources)})")
+    lines.append(f"- {how} (source: {'; '.join(sources(each.build))})")
     if each.floor is not None:
-        sources = "; ".join(each.floor.sources)
-        lines.append(f"- driver {each.driver} or newer: {each.floor.why} (source: {sources})")
+        read = "; ".join(each.floor.sources)
+        lines.append(f"- driver {each.driver} or newer: {each.floor.why} (source: {read})")
     if each.last is not None:
         lines.append(f"- {each.last} is the last driver branch that runs the card")
     return lines

@@ -48,10 +48,14 @@ class Statement:
 def of(row: Row, text: str) -> Statement:
     """Return a statement with the sources of a row; a site's row says whose it is."""
     parts = [text, *([f"{_capital(row.note)}."] if row.note else [])]
-    sources = (*row.sources, *([f"the site's own facts, {row.site}"] if row.site else []))
     return Statement(
-        text=" ".join(parts), sources=sources, read=row.read, confidence=row.confidence
+        text=" ".join(parts), sources=sources(row), read=row.read, confidence=row.confidence
     )
+
+
+def sources(row: Row) -> tuple[str, ...]:
+    """Return where a row was read, and whose it is where it is a site's."""
+    return (*row.sources, *([f"the site's own facts, {row.site}"] if row.site else []))
 
 
 def topic(row: Topic) -> Statement:

@@ -220,7 +220,9 @@ def _pythons(build: "FrameworkBuild") -> str:
 def _row(each: "Judged", *, cards: bool) -> tuple[str, ...]:
     build = each.build
     answers = {"native": "native", "jit": "by JIT", "unknown": "unknown"}
-    extra = f"jax[{build.origin}]" if build.framework == "jax" else build.origin
+    origin = f"jax[{build.origin}]" if build.framework == "jax" else build.origin
+    if build.build_string:
+        origin = f"conda {build.origin}, {build.build_string}"
     return (
         f"{build.framework} {build.version}",
         build.cuda or f"{build.cuda_major}.x",
@@ -228,7 +230,7 @@ def _row(each: "Judged", *, cards: bool) -> tuple[str, ...]:
         each.drivers,
         _pythons(build),
         answers[each.answer] if cards else "-",
-        f"conda {build.origin}, {build.build_string}" if build.build_string else extra,
+        f"{origin} (own facts)" if build.site else origin,
     )
 
 
@@ -248,6 +250,7 @@ def _json(each: "Judged", *, cards: bool) -> dict[str, object]:
         "pythons": list(build.pythons),
         "gpu_code": each.answer if cards else None,
         "confidence": build.confidence,
+        "site": build.site or None,
         "sources": list(build.sources),
         "reasons": [
             {"part": reason.part, "what": reason.what, "sources": list(reason.sources)}

@@ -159,6 +159,25 @@ def test_a_build_without_its_own_cudnn(capsys: pytest.CaptureFixture[str]) -> No
     assert capsys.readouterr().out.splitlines() == ["works:", "  torch 1.8.0, CUDA 10.2, PyPI"]
 
 
+def test_a_site_s_build_says_whose_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "pytorch.toml").write_text(
+        '[sources]\nwiki = "our wiki"\n[[build]]\nversion = "2.99.0"\norigin = "ours"\n'
+        'platform = "linux-64"\ncuda = "12.4"\ncodes = ["sm_90"]\n'
+        'sources = ["wiki"]\nread = "2026-12-01"\nconfidence = "low"\n'
+    )
+    monkeypatch.setenv("ENVBUILD_FACTS", str(tmp_path))
+    words = ["--gpu", "h100", "--framework", "pytorch==2.99"]
+    assert main(["triangle", "list", *words]) == 0
+    assert capsys.readouterr().out.splitlines()[1].endswith("native    ours (own facts)")
+    assert main(["triangle", "list", *words, "--json"]) == 0
+    (one,) = json.loads(capsys.readouterr().out)["sets"]
+    assert (one["site"], one["sources"]) == (str(tmp_path), ["our wiki"])
+    assert main(["triangle", "plot", *words]) == 0
+    assert f"(source: our wiki; the site's own facts, {tmp_path})" in capsys.readouterr().out
+
+
 def test_plotting(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["triangle", "plot", "--gpu", "h100", "--gpu", "9.0", "--framework", "pytorch==2.4.0"]
     for name, begins in (("x.svg", "<svg "), ("x.html", "<!DOCTYPE html>"), ("x.HTM", "<!DOC")):
