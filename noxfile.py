@@ -115,6 +115,15 @@ def fuzz(session: nox.Session) -> None:
 
 
 @nox.session
+def cuts(session: nox.Session) -> None:
+    """Power cuts of `units install` in a machine: a hundred replayed, two real."""
+    session.install("-e", ".[test]")
+    env = {"ENVBUILD_CUTS": "100"}
+    told = ("--junit-xml", "build/cuts.xml", "-o", "junit_family=xunit1")
+    session.run("pytest", "tests/system/test_install.py", *told, *session.posargs, env=env)
+
+
+@nox.session
 @nox.parametrize("suite", ["bookworm", "trixie"])
 def system(session: nox.Session, suite: str) -> None:
     """In machines under qemu: Debian 12 (systemd 252), Debian 13 (257); as root."""
