@@ -1,0 +1,66 @@
+"""What a change that did not come to its end leaves, and what the next command makes of it."""
+
+from pathlib import Path
+
+import pytest
+from unit.units.rendering import rendered
+
+from envbuild.errors import StoreError
+from envbuild.units import placing, record
+from envbuild.units.record import Pending, Record
+
+_UNIT = "envbuild-x.a.service"
+_OLD, _NEW = "0123456789abcdef", "1" * 16
+
+
+def _pending(folder: Path) -> tuple[str, str]:
+    """Leave a change from one generation to another, with its files written; return their texts."""
+    before = rendered("services: {a: {exec: x}}")[_UNIT]
+    after = before.replace(_OLD, _NEW)
+    (folder / _UNIT).write_text(after)
+    record.write(
+        folder,
+        Record(
+            name="x",
+            store="/var/lib/envbuild",
+            generation=_OLD,
+            files={_UNIT: "-"},
+            enabled=(_UNIT,),
+            pending=Pending(before={_UNIT: before}, moves_to=_NEW),
+        ),
+    )
+    return before, after
+
+
+@pytest.mark.parametrize("current", [_OLD, None])
+def test_it_is_undone_before_current_moved(tmp_path: Path, current: str | None) -> None:
+    before, _ = _pending(tmp_path)
+    found = placing.recover(tmp_path, "x", systemd=None, current=current)
+    assert (tmp_path / _UNIT).read_text() == before
+    assert found is not None
+    assert (found.generation, found.pending) == (_OLD, None)
+    assert record.read(tmp_path, "x") == found
+
+
+def test_it_is_done_once_current_moved(tmp_path: Path) -> None:
+    _, after = _pending(tmp_path)
+    found = placing.recover(tmp_path, "x", systemd=None, current=_NEW)
+    assert (tmp_path / _UNIT).read_text() == after
+    assert found is not None
+    assert (found.generation, found.enabled, found.pending) == (_NEW, (_UNIT,), None)
+
+
+def test_a_first_install_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / _UNIT).write_text(rendered("services: {a: {exec: x}}")[_UNIT])
+    pending = Pending(before={_UNIT: None}, enabled=(_UNIT,))
+    record.write(tmp_path, Record(name="x", store="/s", pending=pending))
+    assert placing.recover(tmp_path, "x", systemd=None) is None
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_a_damaged_record_is_told(tmp_path: Path) -> None:
+    (tmp_path / record.FOLDER).mkdir()
+    record.path_of(tmp_path, "x").write_text('{"version": 1, "name"')
+    with pytest.raises(StoreError, match="damaged"):
+        record.read(tmp_path, "x")
+    assert record.others(tmp_path, "y") == ()
