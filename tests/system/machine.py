@@ -32,8 +32,8 @@ _KERNEL_WORDS = (
     "tsc=reliable audit=0 systemd.show_status=0 random.trust_cpu=on panic=-1"
 )
 _MEMORY_MIB = 1024
-_BOOT_S = 240.0
-_COMMAND_S = 120.0
+_BOOT_S = 400.0
+_COMMAND_S = 300.0
 _PIECE = 1 << 16
 _PORT = "virtio-serial-pci", "virtserialport,chardev=agent,name=agent"
 
@@ -206,7 +206,7 @@ class Machine:
         self.run(["journalctl", "--sync"])
         return self.run(["journalctl", "--output=cat", "--no-pager", *words]).out
 
-    def until(self, what: Callable[[], object], *, timeout_s: float = 60) -> None:
+    def until(self, what: Callable[[], object], *, timeout_s: float = 180) -> None:
         """Wait until something is true."""
         end = time.monotonic() + timeout_s
         while not what():
