@@ -34,7 +34,7 @@ class Need:
         value: The need as text (a version range, a floor, a name), `none` where nothing is needed,
             None if unknown.
         origin: Where it was read: `recipe`, `file`, or the rows of facts that it follows from,
-            after `facts: `; None if unknown.
+            after `facts: `; None, or why not, if unknown.
     """
 
     value: str | None
@@ -65,6 +65,8 @@ class Needs:
         memory: Most memory (bytes) that one of its services may take.
         cards: Compute capability by the PCI device id of every card that is known: `2330=9.0`,
             joined by spaces; what its code runs on follows from it and `codes`.
+        disk: The least room (bytes) that its files take: its archives, which no file system packs
+            tighter.
     """
 
     driver: Need
@@ -79,3 +81,4 @@ class Needs:
     platform: Need = UNKNOWN
     memory: Need = UNKNOWN
     cards: Need = UNKNOWN
+    disk: Need = UNKNOWN

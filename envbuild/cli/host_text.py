@@ -47,11 +47,12 @@ def needs_text(needs: Needs, here: Mapping[str, str]) -> str:
         "glibc": needs.glibc,
         "CPU": needs.cpu,
         "memory": needs.memory,
+        "disk": needs.disk,
     }
     rows = (
-        (what, _size(need.value or "unknown"), here.get(what, _NOT_THERE), need.origin or "")
+        (what, _wanted(what, need.value), here.get(what, _NOT_THERE), need.origin or "")
         for what, need in told.items()
-        if need.value != NONE
+        if need.value != NONE or what == "memory"
     )
     return output.table(("NEED", "WANTED", "HERE", "FROM"), rows)
 
@@ -77,11 +78,16 @@ def here_of(host: Host) -> dict[str, str]:
         "glibc": shown(machine.system.glibc),
         "CPU": f"x86_64_v{level}" if level else shown(machine.cpu.architecture),
         "memory": shown(machine.memory.total_bytes, output.bytes_text),
+        "disk": shown(machine.disk.free_bytes, lambda size: f"{output.bytes_text(size)} free"),
     }
 
 
-def _size(value: str) -> str:
-    return output.bytes_text(int(value)) if value.isdigit() and len(value) > 4 else value  # noqa: PLR2004
+def _wanted(what: str, value: str | None) -> str:
+    if value is not None and value.isdigit() and what in {"memory", "disk"}:
+        return output.bytes_text(int(value))
+    if what == "memory" and value == NONE:
+        return "not limited"
+    return value or "unknown"
 
 
 def shown(reading: Reading[T], form: Callable[[T], str] = str) -> str:

@@ -18,7 +18,7 @@ _NO_KERNEL = (
 _GIB = 1 << 30
 
 
-def admit(needs: Needs, host: Host, facts: Facts, *, name: str) -> Findings:
+def admit(needs: Needs, host: Host, facts: Facts, *, name: str, is_here: bool) -> Findings:
     """Return what speaks against running an environment on a host; an error refuses it.
 
     What is not known, of the environment or of the host, is a warning: never fine.
@@ -28,11 +28,13 @@ def admit(needs: Needs, host: Host, facts: Facts, *, name: str) -> Findings:
         host: The host.
         facts: The tables.
         name: The environment's name.
+        is_here: Whether its files are on this host's disk already.
     """
     return (
         *_processor(needs, host, name),
         *_glibc(needs, host, name),
         *_memory(needs, host, name),
+        *(() if is_here else _disk(needs, host, name)),
         *(() if needs_no_card(needs) else _cards(needs, host, facts, name)),
         *_unknown(needs, name),
     )
@@ -137,6 +139,22 @@ def _memory(needs: Needs, host: Host, name: str) -> Iterator[Finding]:
             f" {min(here) / _GIB:.0f} GiB",
             why="the kernel ends it before its own limit does",
             hint="lower memory_max of the service, or take a host with more",
+        )
+
+
+def _disk(needs: Needs, host: Host, name: str) -> Iterator[Finding]:
+    wanted, disk = needs.disk.value, host.machine.disk
+    free = known(disk.free_bytes)
+    if wanted and wanted.isdigit() and free is not None and int(wanted) > free:
+        yield Finding(
+            code="disk-short",
+            severity=Severity.WARNING,
+            where=f"{name}: disk",
+            what=f"its archives have {int(wanted) / _GIB:.1f} GiB, and the store's disk has"
+            f" {free / _GIB:.1f} GiB free",
+            why="its files take more room than its archives; only what the store has already is not"
+            " needed again",
+            hint=f"free some ({disk.path}), as envbuild gc does; or put the store on another disk",
         )
 
 

@@ -14,6 +14,7 @@
 `uncut_indexes`          indexes without a cutoff
 `asked.SECTION`          what the recipe asked for, see `envbuild.lock.digest.asked`
 `requirements.PLATFORM`  SHA-256 of the body of `requirements.PLATFORM.txt`
+`download.PLATFORM`      bytes of all archives and wheels, where all are known
 `size:PLATFORM/FILENAME` bytes of an archive whose channel publishes only md5
 ======================== ==========================================================================
 """
@@ -103,6 +104,7 @@ def loads(texts: LockTexts, *, source: str) -> Lock:
             platform=platform,
             conda=tuple(conda.get(platform, {}).values()),
             pip=_pip_half(texts, platform, custom, source=source),
+            download_bytes=_bytes(custom, _download_key(platform)),
         )
         for platform in platforms
     )
@@ -182,6 +184,8 @@ def _custom(lock: Lock) -> dict[str, str]:
     custom |= {f"asked.{section}": content for section, content in lock.asked}
     for half in lock.platforms:
         custom[f"requirements.{half.platform}"] = _sha256(requirements.body(half.pip))
+        if half.download_bytes is not None:
+            custom[_download_key(half.platform)] = str(half.download_bytes)
     for half in lock.platforms:
         custom |= {
             _size_key(half.platform, package.url): str(package.size)
@@ -189,6 +193,17 @@ def _custom(lock: Lock) -> dict[str, str]:
             if package.size is not None
         }
     return custom
+
+
+def _download_key(platform: Platform) -> str:
+    return f"download.{platform}"
+
+
+def _bytes(custom: Mapping, key: str) -> int | None:
+    text = custom.optional(key)
+    if text is not None and not text.isdecimal():
+        raise custom.get(key).refusal(what="expected a number of bytes")
+    return None if text is None else int(text)
 
 
 def _size_key(platform: Platform, url: str) -> str:
@@ -273,9 +288,6 @@ def _conda(row: Mapping, platform: Platform, custom: Mapping) -> CondaPackage:
     if build is None:
         raise row.get("url").refusal(what=f"the file's name does not begin with {name}-{version}-")
     hashes = row.get("hash").mapping(known=frozenset({"md5", "sha256"}))
-    size = custom.optional(_size_key(platform, url))
-    if size is not None and not size.isdecimal():
-        raise custom.get(_size_key(platform, url)).refusal(what="expected a number of bytes")
     return CondaPackage(
         name=name,
         version=version,
@@ -283,7 +295,7 @@ def _conda(row: Mapping, platform: Platform, custom: Mapping) -> CondaPackage:
         url=url,
         sha256=_hex(hashes, "sha256", _SHA256) if "sha256" in hashes.entries else None,
         md5=_hex(hashes, "md5", _MD5),
-        size=None if size is None else int(size),
+        size=_bytes(custom, _size_key(platform, url)),
         depends=tuple(
             f"{key} {value.text()}".rstrip()
             for key, value in row.get("dependencies").mapping().entries.items()

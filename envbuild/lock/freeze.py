@@ -25,6 +25,7 @@ def freeze(recipe: Recipe, solution: Solution) -> Lock:
                 pip=tuple(
                     sorted(map(_pip, half.pip), key=lambda one: (one.name, one.marker or ""))
                 ),
+                download_bytes=half.download_bytes,
             )
             for half in sorted(solution.platforms, key=lambda half: half.platform)
         ),

@@ -17,11 +17,21 @@ def requirements_file(platform: Platform) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlatformLock:
-    """Both halves for one platform, sorted by name."""
+    """Both halves for one platform, sorted by name.
+
+    Attributes:
+        platform: conda subdir.
+        conda: conda's half.
+        pip: PyPI's half.
+        download_bytes: Bytes of all archives and wheels (the smallest where several can be taken),
+            as channels and indexes said when it was locked; None where one did not, or in a lock
+            of an earlier envbuild.
+    """
 
     platform: Platform
     conda: tuple[CondaPackage, ...]
     pip: tuple[PipPackage, ...]
+    download_bytes: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -69,7 +69,9 @@ def look(host: Host, facts: Facts, *, today: date, locked: Locked | None = None)
         with_cards=bool(cards(host)) and not needs_no_card(locked.needs),
         libraries=locked.libraries or frozenset(),
     )
-    findings = (*admit(locked.needs, host, facts, name=locked.name), *seen)
+    is_here = locked.libraries is not None
+    refused = admit(locked.needs, host, facts, name=locked.name, is_here=is_here)
+    findings = (*refused, *seen)
     return Looked(host=host, findings=findings, locked=locked, admitted=not errors_of(findings))
 
 

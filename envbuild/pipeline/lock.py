@@ -326,7 +326,12 @@ def _solution(
 ) -> Solution:
     return Solution(
         platforms=tuple(
-            PlatformSolution(platform=platform, conda=condas[platform], pip=half.packages)
+            PlatformSolution(
+                platform=platform,
+                conda=condas[platform],
+                pip=half.packages,
+                wheel_bytes=half.download_bytes,
+            )
             for platform, half in pips.items()
         ),
         cutoff=instant,
@@ -389,5 +394,13 @@ def _upgrade(options: LockOptions) -> Upgrade:
 
 
 def _unmoved(old: Lock, new: Lock) -> Lock:
-    """Return the old lock where only the instant moved (a recipe's cutoff by age)."""
-    return old if replace(new, cutoff=old.cutoff) == old else new
+    """Return the old lock where only the instant moved (a recipe's cutoff by age), or sizes."""
+    sizes = {half.platform: half.download_bytes for half in old.platforms}
+    same = replace(
+        new,
+        cutoff=old.cutoff,
+        platforms=tuple(
+            replace(half, download_bytes=sizes.get(half.platform)) for half in new.platforms
+        ),
+    )
+    return old if same == old else new

@@ -1,6 +1,7 @@
 """What an environment needs of a host: of its generation, else of its lock."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from envbuild.compat.model import Facts
@@ -8,11 +9,11 @@ from envbuild.compat.needs import complete
 from envbuild.compat.subject import Subject, part_of
 from envbuild.errors import LockError, StoreError
 from envbuild.pipeline.doctor import Locked
+from envbuild.store import manifest, use
 from envbuild.store import needs as written
 from envbuild.store import order as orders
-from envbuild.store import use
 from envbuild.store.layout import Generation, Place, Store
-from envbuild.target import NONE, Needs, Platform
+from envbuild.target import NONE, Need, Needs, Platform
 
 _LIBRARIES = ("lib", "lib/python3*/site-packages/nvidia/*/lib", "lib/python3*/site-packages/*/lib")
 
@@ -38,6 +39,7 @@ def created(stores: Sequence[Store], name: str, facts: Callable[[], Facts]) -> L
         return None
     generation = use.chosen(place, None)
     needs, origin = _needs(generation, facts)
+    needs = replace(needs, disk=_disk(generation, needs.disk))
     return Locked(name=name, origin=origin, needs=needs, libraries=_libraries(generation.prefix))
 
 
@@ -46,6 +48,15 @@ def _is_there(place: Place) -> bool:
         return place.generations.is_dir()
     except OSError:
         return False
+
+
+def _disk(generation: Generation, told: Need) -> Need:
+    """Return the bytes of a generation's files, else what was told of its archives."""
+    try:
+        found = manifest.read(generation).file_bytes
+    except StoreError:
+        return told
+    return Need(value=str(found), origin="its files; other environments may share some")
 
 
 def _needs(generation: Generation, facts: Callable[[], Facts]) -> tuple[Needs, str]:

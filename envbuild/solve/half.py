@@ -29,11 +29,14 @@ class PipHalf:
         packages: Distributions, sorted by name, then version.
         findings: What the solve had to say.
         uncut_indexes: Names of indexes without upload times, which no cutoff was applied to.
+        download_bytes: Bytes of the wheels, of the smallest where several can be taken; None where
+            an index does not say.
     """
 
     packages: tuple[PipPackage, ...]
     findings: Findings = ()
     uncut_indexes: tuple[str, ...] = ()
+    download_bytes: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -108,7 +111,14 @@ def finish(lines: Sequence[Line], around: Around, *, read: metadata.Reader, cach
         uncut_indexes=tuple(
             sorted(one.name for one in around.sources if one.cutoff == "none" and one.name)
         ),
+        download_bytes=_bytes(kept),
     )
+
+
+def _bytes(lines: Iterable[Line]) -> int | None:
+    """Return the bytes of the smallest wheel of each line, None where an index does not say."""
+    least = [min((wheel.size or 0 for wheel in line.wheels), default=0) for line in lines]
+    return sum(least) if all(least) else None
 
 
 def _sorted(lines: Iterable[Line]) -> list[Line]:

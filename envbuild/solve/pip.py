@@ -62,7 +62,7 @@ def solve(  # noqa: PLR0913 - what a solve depends on
     """
     needs = pip_needs(loaded.recipe)
     if not needs:
-        return PipHalf(packages=())
+        return PipHalf(packages=(), download_bytes=0)
     python = _python(conda)
     target = target_of(loaded.recipe, platform)
     provided = provided_by(conda)
@@ -125,7 +125,7 @@ def solve_universal(
     """
     needs = pip_needs(loaded.recipe)
     if not needs:
-        return PipHalf(packages=())
+        return PipHalf(packages=(), download_bytes=0)
     range_ = _range(loaded)
     known = ask.sources(loaded, cutoff=cutoff, access=access)
     question = Question(

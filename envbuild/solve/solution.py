@@ -16,11 +16,21 @@ class PlatformSolution:
         platform: conda subdir.
         conda: Records sorted by name; empty on the host's Python.
         pip: Distributions sorted by name.
+        wheel_bytes: Bytes of the wheels, None where an index does not say.
     """
 
     platform: Platform
     conda: tuple[CondaPackage, ...]
     pip: tuple[PipPackage, ...]
+    wheel_bytes: int | None = None
+
+    @property
+    def download_bytes(self) -> int | None:
+        """Bytes of the archives and wheels of both halves, None where one is not known."""
+        sizes = [package.size for package in self.conda]
+        if self.wheel_bytes is None or None in sizes:
+            return None
+        return sum(filter(None, sizes)) + self.wheel_bytes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

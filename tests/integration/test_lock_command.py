@@ -10,6 +10,8 @@ import pytest
 from integration.index_server import wheel
 from integration.locking import HOST, SMALL, Locker, envbuild, locker
 
+from envbuild.lock import files
+
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Locker]:
@@ -114,6 +116,35 @@ def test_no_solution_leaves_the_old_lock(
     project.write(SMALL.replace("- app", "- app >=3"))
     assert envbuild("lock", name) == 4
     assert project.files(name) == before
+
+
+def test_a_lock_says_how_much_is_fetched(
+    project: Locker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = project.write(SMALL)
+    assert envbuild("lock", name) == 0
+    folder = project.root / "lockfiles" / name
+    (half,) = files.read(folder).platforms
+    size = half.download_bytes
+    assert size is not None
+    assert size > sum(len(one.data) for one in project.index.wheels if "-2-" in one.filename)
+    text = (folder / "conda-lock.yml").read_text()
+    assert f'    download.linux-64: "{size}"\n' in text
+    capsys.readouterr()
+    assert envbuild("doctor", name) in {0, 1}
+    (row,) = (one for one in capsys.readouterr().out.splitlines() if one.startswith("disk "))
+    assert "lock: its archives, before unpacking" in row
+    older = text.replace(f'    download.linux-64: "{size}"\n', "")
+    (folder / "conda-lock.yml").write_text(older)
+    assert files.read(folder).platforms[0].download_bytes is None
+    assert envbuild("lock", name) == 0
+    assert (folder / "conda-lock.yml").read_text() == older
+    capsys.readouterr()
+    assert envbuild("doctor", name) in {0, 1}
+    assert "the lock has no sizes" in capsys.readouterr().out
+    (folder / "conda-lock.yml").write_text(text.replace(f'"{size}"', '"much"'))
+    assert envbuild("lock", "--check", name) == 3
+    assert "expected a number of bytes" in capsys.readouterr().err
 
 
 def test_findings_that_are_errors_write_nothing(

@@ -197,6 +197,8 @@ def _show(here: Here, looked: "Looked") -> int:
         output.result(host_text.text(looked.host))
         if looked.locked is not None:
             found = host_text.here_of(looked.host)
+            if looked.locked.libraries is not None:
+                found["disk"] = "already here"
             output.result(f"\n{looked.locked.name}, from {looked.locked.origin}:")
             output.result(host_text.needs_text(looked.locked.needs, found))
         output.result("")

@@ -57,7 +57,7 @@ def _with_card(tree: HostTree, driver: str, capability: str = "9.0") -> Host:
 
 
 def _asked(needs: Needs, seen: Host) -> Findings:
-    return admit(needs, seen, facts(), name="demo")
+    return admit(needs, seen, facts(), name="demo", is_here=False)
 
 
 def _codes(findings: Findings) -> list[tuple[str, str]]:
@@ -157,6 +157,7 @@ def test_what_is_not_known_of_the_host_is_a_warning(tree: HostTree) -> None:
         ({"cpu": _need("x86_64_v4")}, None),
         ({"cpu": _need("zen4")}, ("warning", "cpu-not-judged")),
         ({"memory": _need(str(4 << 40))}, ("warning", "memory-short")),
+        ({"disk": _need(str(1 << 60))}, ("warning", "disk-short")),
         ({"memory": _need(str(1 << 30))}, None),
     ],
 )
@@ -165,6 +166,11 @@ def test_processor_glibc_and_memory(
 ) -> None:
     found = _codes(_asked(replace(_FOR_CPU, **change), host(tree)))
     assert found == ([] if code is None else [code])
+
+
+def test_files_that_are_here_need_no_room(tree: HostTree) -> None:
+    needs = replace(_FOR_CPU, disk=_need(str(1 << 60)))
+    assert admit(needs, host(tree), facts(), name="demo", is_here=True) == ()
 
 
 def test_a_processor_of_a_lower_level(tree: HostTree) -> None:

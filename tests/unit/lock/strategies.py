@@ -103,6 +103,7 @@ def locks(draw: st.DrawFn) -> Lock:
                 platform=platform,
                 conda=tuple(sorted(conda, key=lambda one: one.name)),
                 pip=pip,
+                download_bytes=draw(st.none() | st.integers(min_value=0, max_value=2**50)),
             )
         )
     return Lock(
