@@ -1,6 +1,6 @@
 """`Lock`: exactly what is installed, per platform, with digests."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from envbuild.packages import CondaPackage, PipPackage
@@ -25,13 +25,13 @@ class PlatformLock:
         pip: PyPI's half.
         download_bytes: Bytes of all archives and wheels (the smallest where several can be taken),
             as channels and indexes said when it was locked; None where one did not, or in a lock
-            of an earlier envbuild.
+            of an earlier envbuild. Locks that differ in it alone are equal.
     """
 
     platform: Platform
     conda: tuple[CondaPackage, ...]
     pip: tuple[PipPackage, ...]
-    download_bytes: int | None = None
+    download_bytes: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -394,13 +394,5 @@ def _upgrade(options: LockOptions) -> Upgrade:
 
 
 def _unmoved(old: Lock, new: Lock) -> Lock:
-    """Return the old lock where only the instant moved (a recipe's cutoff by age), or sizes."""
-    sizes = {half.platform: half.download_bytes for half in old.platforms}
-    same = replace(
-        new,
-        cutoff=old.cutoff,
-        platforms=tuple(
-            replace(half, download_bytes=sizes.get(half.platform)) for half in new.platforms
-        ),
-    )
-    return old if same == old else new
+    """Return the old lock where only the instant moved (a recipe's cutoff by age)."""
+    return old if replace(new, cutoff=old.cutoff) == old else new
