@@ -213,6 +213,19 @@ def test_an_environments_own_libraries_that_are_shadowed(
     assert told["what"] == "/opt holds libcudart.so.12"
 
 
+def test_half_a_scenario_is_told_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = host(tmp_path / "root", "h100x8-mig")
+    scenario = root / "usr/lib64/nvmlsim.scenario"
+    text = scenario.read_text()
+    scenario.write_text(text[: text.index(" = 4711")])
+    assert main(["doctor", "--root", str(root), "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)["findings"]
+    (what,) = (one["what"] for one in told if one["severity"] == "error")
+    assert what == "the process that asks NVML ended with SIGABRT in nvmlInit"
+
+
 def test_this_machine_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
     code = main(["doctor", "--json"])
     data = json.loads(capsys.readouterr().out)
