@@ -155,7 +155,7 @@ look_at_driver() {
     fits "$version" "$driver" || no 105 driver-out-of-range "it is for driver $driver, and this host runs $version"
     if [ "$branches" ]; then
         case ",$branches," in
-        *",R${version%%.*},"* | *",${version%%.*},"*) ;;
+        *",R${version%%.*},"*) ;;
         *) no 105 driver-out-of-range "it is for the branches $branches, and this host runs $version" ;;
         esac
     fi

@@ -35,7 +35,7 @@ def from_recipe(recipe: "Recipe", platform: Platform) -> Needs:
         gpus=_need(",".join(target.gpus) or NONE),
         glibc=_need(f">={target.glibc}"),
         cuda=_need(target.cuda or recipe.triangle.cuda or spare),
-        branches=_need(",".join(target.driver_branches) or NONE),
+        branches=_need(",".join(f"R{branch}" for branch in target.driver_branches) or NONE),
         floor=_need(spare),
         codes=_need(spare),
         cards=_need(spare),

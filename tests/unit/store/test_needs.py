@@ -16,13 +16,19 @@ def test_what_the_recipe_says_has_an_origin_and_the_rest_is_null() -> None:
     recipe = Recipe.model_validate(
         {
             "name": "demo",
-            "target": {"gpus": ["h100", "h200"], "driver": ">=550.54", "glibc": "2.28"},
+            "target": {
+                "gpus": ["h100", "h200"],
+                "driver": ">=550.54",
+                "driver_branches": ["R550", "580"],
+                "glibc": "2.28",
+            },
             "triangle": {"cuda": "12.4"},
         }
     )
     found = needs.from_recipe(recipe, "linux-64")
     assert found.driver == Need(value=">=550.54", origin="recipe")
     assert found.gpus == Need(value="h100,h200", origin="recipe")
+    assert found.branches == Need(value="R550,R580", origin="recipe")
     assert found.glibc == Need(value=">=2.28", origin="recipe")
     assert found.cuda == Need(value="12.4", origin="recipe")
     assert found.codes == found.floor == Need(value=None, origin=None)
