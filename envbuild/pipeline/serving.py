@@ -15,7 +15,7 @@ from envbuild.store.journal import Who
 from envbuild.store.layout import Store
 from envbuild.tools import locks
 from envbuild.tools.systemd import Systemd
-from envbuild.units import compare, fits, install, placing, record, starting
+from envbuild.units import compare, fits, install, placing, record, starting, trust
 from envbuild.units.fits import Seat
 from envbuild.units.install import Plan
 from envbuild.units.placing import Wanted
@@ -121,6 +121,8 @@ def prepare(
     if plan.placing.changed:
         plan.placing.verify()
     found = fits.judge(rendered.files, site.seat)
+    if rendered.generation is not None and site.seat.scope == "system":
+        found += trust.judge(rendered.files, rendered.generation.prefix.resolve())
     if rendered.loaded is not None:
         found = let_through(found, rendered.loaded, today=today)
     return Prepared(plan=plan, findings=(*rendered.findings, *found))
