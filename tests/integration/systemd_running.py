@@ -17,6 +17,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import envbuild
+
 SCRIPT = Path(sys.executable).with_name("envbuild")
 BOOTED = Path("/run/systemd/system")
 _SYSTEMD = Path("/usr/lib/systemd/systemd")
@@ -26,6 +28,7 @@ _BOOT_S = 30.0
 _BOOT = """
 set -e
 base=$1 shared=$2
+shift 2
 mount --make-rprivate /
 mount -t tmpfs tmpfs $base
 mkdir $base/upper $base/work $base/root
@@ -45,6 +48,10 @@ ln -s /proc/self/fd $root/dev/fd
 mount -t cgroup2 none $root/sys/fs/cgroup
 mkdir -p $root/srv
 mount --bind $shared $root/srv
+for each; do  # what tests run, which may lie on another mount or below /tmp
+  mkdir -p "$root$each"
+  mount --bind "$each" "$root$each"
+done
 : > $root/etc/machine-id
 rm -rf $root/etc/systemd/system $root/var/log/journal
 mkdir -p $root/etc/systemd/system
@@ -202,7 +209,8 @@ def booted(base: Path, shared: Path) -> Iterator[Machine]:
     group.mkdir()
     flags = ["--mount", "--pid", "--uts", "--ipc", "--cgroup", "--net", "--fork", "--kill-child"]
     enter = f'echo $$ > {group}/cgroup.procs; exec unshare {" ".join(flags)} sh -c "$0" sh "$@"'
-    words = ["sh", "-c", enter, _BOOT, str(base), str(shared)]
+    seen = dict.fromkeys([sys.base_prefix, sys.prefix, str(Path(envbuild.__file__).parents[1])])
+    words = ["sh", "-c", enter, _BOOT, str(base), str(shared), *seen]
     process = subprocess.Popen(
         words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
