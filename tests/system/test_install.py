@@ -32,6 +32,9 @@ def _install(guest: Machine, *words: str, check: bool = True) -> int:
     return guest.run(f"{command} {' '.join(words)}", check=check, timeout_s=300).code
 
 
+@pytest.mark.skipif(
+    "ENVBUILD_SYSTEM_SUITE" not in os.environ, reason="takes minutes: nox -s system"
+)
 def test_install_starts_and_puts_back_what_fails(guest: Machine) -> None:
     before = _reloads(guest)
     _install(guest)
