@@ -124,10 +124,11 @@ def status(here: Here, name: str, *, user: bool, as_json: bool) -> int:
 
     Exit code 1: one has failed, or was refused by the check before its start.
     """
+    from envbuild.pipeline.serving import installed
     from envbuild.units.status import rows
 
     site = site_of(here, user=user)
-    found = rows(site.systemd, _there(site, name))
+    found = rows(site.systemd, installed(site.folder, name))
     if as_json:
         output.print_json({"name": name, "units": [_row_data(row) for row in found]})
     else:
@@ -157,10 +158,11 @@ def logs(
 ) -> None:
     """Show what services wrote, and what systemd said of them: journalctl, for their units."""
     from envbuild.errors import InputError, ToolMissing
+    from envbuild.pipeline.serving import installed
     from envbuild.units import names
 
     site = site_of(here, user=user)
-    units = [unit for unit in _there(site, name) if not unit.endswith(".slice")]
+    units = [unit for unit in installed(site.folder, name) if not unit.endswith(".slice")]
     if service is not None:
         stem = names.stem(name, service)
         units = [unit for unit in units if unit.rpartition(".")[0].rstrip("@") == stem]
@@ -194,22 +196,6 @@ def site_of(here: Here, *, user: bool) -> "Site":
         groups=tuple(os.getgroups()),
     )
     return Site(folder=rendering.unit_folder(here, user=user), systemd=systemd, seat=seat)
-
-
-def _there(site: "Site", name: str) -> tuple[str, ...]:
-    """Return the units that are installed.
-
-    Raises:
-        InputError: There is none.
-    """
-    from envbuild.errors import InputError
-    from envbuild.pipeline.serving import installed
-
-    found = installed(site.folder, name)
-    if not found:
-        message = f"no units of {name} are installed in {site.folder}"
-        raise InputError(message, source=name, hint=f"envbuild units install {name}")
-    return found
 
 
 def _show(here: Here, name: str, prepared: "Prepared", *, done: bool, as_json: bool) -> None:

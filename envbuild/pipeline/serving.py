@@ -154,9 +154,6 @@ def remove(site: Site, name: str) -> tuple[str, ...]:
         InputError: None are installed.
     """
     files = installed(site.folder, name)
-    if not files:
-        message = f"no units of {name} are installed in {site.folder}"
-        raise InputError(message, source=name, hint=f"envbuild units install {name}")
     patterns = [unit.replace("@.", "@*.") for unit in files]
     ordered = sorted(patterns, key=lambda unit: unit.endswith((".service", ".slice")))
     site.systemd.stop(starting.running(site.systemd, ordered))
@@ -166,5 +163,13 @@ def remove(site: Site, name: str) -> tuple[str, ...]:
 
 
 def installed(folder: Path, name: str) -> tuple[str, ...]:
-    """Return the units of an environment that a folder has, sorted."""
-    return tuple(compare.own(folder, name))
+    """Return the units of an environment that a folder has, sorted.
+
+    Raises:
+        InputError: There is none.
+    """
+    found = tuple(compare.own(folder, name))
+    if not found:
+        message = f"no units of {name} are installed in {folder}"
+        raise InputError(message, source=name, hint=f"envbuild units install {name}")
+    return found

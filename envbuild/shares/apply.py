@@ -101,8 +101,9 @@ def release(owner: str, *, root: Path, driver_root: Path | None = None) -> tuple
         dropped = _drop(book, own, seen, driver_root)
         _publish(book.books, seen, root)
         used = {part.card for part in book.books.parts}
+        seen = {one.card.uuid: one for one in look(driver_root)} if book.books.switched else {}
         for card in book.books.switched:
-            there = {one.card.uuid: one for one in look(driver_root)}.get(card)
+            there = seen.get(card)
             if card in used or there is None or there.instances or there.users:
                 continue
             if there.mig:

@@ -8,6 +8,9 @@ a field of `host.model`, empty for a whole card. A cell is `{"value": …}` or `
 
 import json
 import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pynvml
@@ -90,6 +93,23 @@ class Asking:
 
     def _write(self, *line: Any) -> None:  # noqa: ANN401
         self._unsent.append(json.dumps(line) + "\n")
+
+
+def mig_devices(ask: Asking, gpu: Any, count: int) -> Iterator[tuple[int, Any]]:  # noqa: ANN401
+    """Yield number and handle of each MIG device that a card has, of `count` that it may have."""
+    for index in range(count):
+        try:
+            yield index, ask("nvmlDeviceGetMigDeviceHandleByIndex", gpu, index)
+        except pynvml.NVMLError as error:
+            if error.value != pynvml.NVML_ERROR_NOT_FOUND:
+                raise
+
+
+def serve(answer: Callable[[dict[str, Any]], None]) -> None:
+    """Read the request, answer, leave at once: what ends late in the driver is not waited for."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's own waits until the call returns
+    answer(json.load(sys.stdin))
+    os._exit(0)
 
 
 def failure(error: Exception) -> Cell:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pynvml
 
-from envbuild.tools.nvml_asking import LATER, Asking, Call, Cell, failure, refused
+from envbuild.tools.nvml_asking import LATER, Asking, Call, Cell, failure, mig_devices, refused
 
 Handle = Any
 
@@ -187,13 +187,7 @@ def _instance(info: Any, profile: Any) -> dict[str, Any]:  # noqa: ANN401
 
 
 def _mig_devices(ask: Asking, gpu: Handle, count: int) -> Iterator[dict[str, Any]]:
-    for index in range(count):
-        try:
-            device = ask("nvmlDeviceGetMigDeviceHandleByIndex", gpu, index)
-        except pynvml.NVMLError as error:
-            if error.value == pynvml.NVML_ERROR_NOT_FOUND:
-                continue
-            raise
+    for index, device in mig_devices(ask, gpu, count):
         said = {key: ask.cell(name, device) for key, name in _DEVICE.items()}
         found = ask.cell("nvmlDeviceGetAttributes_v2", device)
         for key, member in _ATTRIBUTES.items():

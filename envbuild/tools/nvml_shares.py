@@ -11,17 +11,13 @@ how much the cards it names send and receive, in the mean of some samples.
 """
 
 import ctypes
-import json
-import os
-import signal
-import sys
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import pynvml
 
-from envbuild.tools.nvml_asking import Asking, Cell, failure
+from envbuild.tools.nvml_asking import Asking, Cell, failure, mig_devices, serve
 from envbuild.tools.nvml_worker import load
 
 Handle = Any
@@ -134,13 +130,8 @@ def _instances(ask: Asking, gpu: Handle) -> Iterator[dict[str, Any]]:
 
 def _devices(ask: Asking, gpu: Handle) -> list[dict[str, Any]]:
     found = []
-    for index in range(ask("nvmlDeviceGetMaxMigDeviceCount", gpu)):
-        try:
-            device = ask("nvmlDeviceGetMigDeviceHandleByIndex", gpu, index)
-        except pynvml.NVMLError as error:
-            if error.value == pynvml.NVML_ERROR_NOT_FOUND:
-                continue
-            raise
+    most = ask("nvmlDeviceGetMaxMigDeviceCount", gpu)
+    for _, device in mig_devices(ask, gpu, most):
         found.append(
             {
                 "uuid": ask("nvmlDeviceGetUUID", device),
@@ -243,12 +234,5 @@ def _drop(ask: Asking, gpu: Handle, step: dict[str, Any]) -> None:
     ask("nvmlGpuInstanceDestroy", instance)
 
 
-def main() -> None:
-    """Read the request, answer, leave at once: what ends late in the driver is not waited for."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's own waits until the call returns
-    answer(json.load(sys.stdin))
-    os._exit(0)
-
-
 if __name__ == "__main__":
-    main()
+    serve(answer)

@@ -5,15 +5,11 @@ made here, where it can be ended with its process. See `nvml_asking` for what is
 """
 
 import ctypes
-import json
-import os
-import signal
-import sys
 from typing import Any
 
 import pynvml
 
-from envbuild.tools.nvml_asking import Asking, Cell, failure, refused
+from envbuild.tools.nvml_asking import Asking, Cell, failure, refused, serve
 from envbuild.tools.nvml_parts import ask_fabric, ask_fields, ask_mig, ask_nvlinks
 from envbuild.tools.nvml_questions import QUESTIONS, Question
 
@@ -92,12 +88,5 @@ def _answers(ask: Asking, question: Question, gpu: Any) -> dict[str, Cell]:  # n
     return answers
 
 
-def main() -> None:
-    """Read the request, answer, leave at once: what ends late in the driver is not waited for."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's own waits until the call returns
-    answer(json.load(sys.stdin))
-    os._exit(0)
-
-
 if __name__ == "__main__":
-    main()
+    serve(answer)

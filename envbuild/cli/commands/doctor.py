@@ -87,7 +87,9 @@ def command(
     facts = here.facts_of(*_TABLES)
     looked = look(host, facts, today=here.now().date(), locked=locked)
     if save is not None:
-        _write(Path(save), _data(looked))
+        data = {"version": 1, **_data(looked)}
+        text = json.dumps(data, indent=2, ensure_ascii=False)
+        output.write_file(Path(save), text + "\n")
     if before is not None:
         return _show_difference(here, before, looked, as_json=as_json)
     if as_json:
@@ -155,22 +157,6 @@ def _host(here: Here, driver_root: str | None, root: str | None) -> "Host":
     )
     taken = output.time_text(here.now())
     return probe(where, ask=lambda: read_nvml(elsewhere), name=name, taken=taken)
-
-
-def _write(path: Path, data: dict[str, object]) -> None:
-    """Write what was seen.
-
-    Raises:
-        InputError: It cannot be written.
-    """
-    from envbuild.tools.files import write_atomic
-
-    text = json.dumps({"version": 1, **data}, indent=2, ensure_ascii=False)
-    try:
-        write_atomic(path, text + "\n")
-    except OSError as error:
-        message = f"{path} cannot be written: {error.strerror}"
-        raise InputError(message, source=str(path), hint="name another FILE") from error
 
 
 def _data(looked: "Looked") -> dict[str, object]:
