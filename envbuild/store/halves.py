@@ -8,6 +8,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from envbuild.store.build import Build
     from envbuild.tools.conda_archives import Fetched
 
-_POLL_S = 0.2
 _DIST_INFO = re.compile(r"(?P<name>[^/]+?)-[^/-]+\.(?:dist|egg)-info")
 
 
@@ -71,44 +71,45 @@ def fetched(work: "Build") -> "Iterator[tuple[Fetched, ...]]":
         try:
             wheels.start()
             conda = _fetch_conda(work)
-            wheels.wait()
+            wheels.result()
             removal.start()
             yield conda
         finally:
             runner.end()
-            wheels.join()
-            removal.join()
+            wheels.end()
+            removal.end()
 
 
 class _Aside:
-    """Work in another thread."""
+    """Work in another thread.
+
+    That is waited for by a future: `Thread.join` that a signal interrupts takes the thread for
+    ended (CPython up to 3.12, issue 90882), and it would go on.
+    """
 
     def __init__(self, work: Callable[[], None]) -> None:
-        self._error: BaseException | None = None
         self._work = work
-        self._thread: threading.Thread | None = None
+        self._done: Future[None] = Future()
 
     def start(self) -> None:
         """Begin."""
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
+        threading.Thread(target=self._run, daemon=True).start()
 
-    def join(self) -> None:
-        """Wait for the end, where it has begun."""
-        while self._thread is not None and self._thread.is_alive():
-            self._thread.join(_POLL_S)
+    def end(self) -> None:
+        """Wait for the end where it has begun; else it never begins."""
+        if not self._done.cancel():
+            wait([self._done])
 
-    def wait(self) -> None:
+    def result(self) -> None:
         """Wait for the end and raise what was raised there."""
-        self.join()
-        if self._error is not None:
-            raise self._error
+        self._done.result()
 
     def _run(self) -> None:
-        try:
-            self._work()
-        except BaseException as error:  # noqa: BLE001
-            self._error = error
+        if self._done.set_running_or_notify_cancel():
+            try:
+                self._done.set_result(self._work())
+            except BaseException as error:  # noqa: BLE001
+                self._done.set_exception(error)
 
 
 def _fetch_conda(work: "Build") -> "tuple[Fetched, ...]":
