@@ -6,9 +6,7 @@ import json
 import os
 import re
 import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, wait
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +17,7 @@ from envbuild.store import disk
 from envbuild.store.installed import Owner
 from envbuild.target import Target
 from envbuild.tools import uv
+from envbuild.tools.aside import Aside
 from envbuild.tools.endable import Endable
 from envbuild.tools.files import make_folder, remove_tree
 from envbuild.tools.scratch import scratch
@@ -66,8 +65,8 @@ def fetched(work: "Build") -> "Iterator[tuple[Fetched, ...]]":
         runner = Endable()
         engine = _engine(work, Path(sys.executable))
         engine = replace(engine, run=runner, keep=(*work.keep, descriptor))
-        wheels = _Aside(lambda: _prefetch(work, folder / "wheels", engine))
-        removal = _Aside(lambda: remove_tree(folder / "wheels"))
+        wheels = Aside(lambda: _prefetch(work, folder / "wheels", engine))
+        removal = Aside(lambda: remove_tree(folder / "wheels"))
         try:
             wheels.start()
             conda = _fetch_conda(work)
@@ -78,38 +77,6 @@ def fetched(work: "Build") -> "Iterator[tuple[Fetched, ...]]":
             runner.end()
             wheels.end()
             removal.end()
-
-
-class _Aside:
-    """Work in another thread.
-
-    That is waited for by a future: `Thread.join` that a signal interrupts takes the thread for
-    ended (CPython up to 3.12, issue 90882), and it would go on.
-    """
-
-    def __init__(self, work: Callable[[], None]) -> None:
-        self._work = work
-        self._done: Future[None] = Future()
-
-    def start(self) -> None:
-        """Begin."""
-        threading.Thread(target=self._run, daemon=True).start()
-
-    def end(self) -> None:
-        """Wait for the end where it has begun; else it never begins."""
-        if not self._done.cancel():
-            wait([self._done])
-
-    def result(self) -> None:
-        """Wait for the end and raise what was raised there."""
-        self._done.result()
-
-    def _run(self) -> None:
-        if self._done.set_running_or_notify_cancel():
-            try:
-                self._done.set_result(self._work())
-            except BaseException as error:  # noqa: BLE001
-                self._done.set_exception(error)
 
 
 def _fetch_conda(work: "Build") -> "tuple[Fetched, ...]":

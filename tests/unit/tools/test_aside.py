@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from envbuild.store import halves
+from envbuild.tools.aside import Aside
 
 
 def test_what_is_waited_for_by_an_interrupted_thread_has_ended_afterwards() -> None:
@@ -16,10 +16,13 @@ def test_what_is_waited_for_by_an_interrupted_thread_has_ended_afterwards() -> N
         interrupted.wait(5)
         ended.set()
 
-    aside = halves._Aside(work)
-    with pytest.raises(KeyboardInterrupt):
+    def interrupted_there() -> None:
         aside.start()
         aside.result()
+
+    aside = Aside(work)
+    with pytest.raises(KeyboardInterrupt):
+        interrupted_there()
     threading.Timer(0.2, interrupted.set).start()
     aside.end()
     assert ended.is_set()
@@ -27,7 +30,7 @@ def test_what_is_waited_for_by_an_interrupted_thread_has_ended_afterwards() -> N
 
 def test_what_did_not_begin_never_does() -> None:
     began = threading.Event()
-    aside = halves._Aside(began.set)
+    aside = Aside(began.set)
     aside.end()
     aside.start()
     assert not began.wait(0.2)
@@ -35,9 +38,10 @@ def test_what_did_not_begin_never_does() -> None:
 
 def test_an_error_of_the_other_thread_is_raised_where_it_is_waited_for() -> None:
     def work() -> None:
-        raise OSError("full")
+        message = "full"
+        raise OSError(message)
 
-    aside = halves._Aside(work)
+    aside = Aside(work)
     aside.start()
     with pytest.raises(OSError, match="full"):
         aside.result()
