@@ -32,7 +32,8 @@ def tests(session: nox.Session) -> None:
 def integration(session: nox.Session) -> None:
     """Real engines, servers on localhost, PyPI."""
     session.install("-e", ".[test]")
-    session.run("pytest", "tests/integration", *session.posargs)
+    env = {"ENVBUILD_TEST_FAULTS": "all"}
+    session.run("pytest", "tests/integration", *session.posargs, env=env)
 
 
 @nox.session

@@ -161,7 +161,8 @@ class _Listening:
         size = os.fstat(self._descriptor).st_size
         if size != self._size:
             self._size, self._since = size, time.monotonic()
-        self.silent = time.monotonic() - self._since > self._limit_s
+        # Before the first line Python starts, which is no call, and slow on a busy host.
+        self.silent = size > 0 and time.monotonic() - self._since > self._limit_s
         return "NVML does not answer" if self.silent else None
 
 

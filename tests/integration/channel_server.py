@@ -181,9 +181,14 @@ def make_certificate(folder: Path) -> tuple[Path, Path]:
     authority, key, both = folder / "authority.pem", folder / "key.pem", folder / "both.pem"
     authority_key, asked, leaf = folder / "ca.key", folder / "asked.pem", folder / "leaf.pem"
     extensions = folder / "extensions"
-    extensions.write_text("subjectAltName=IP:127.0.0.1\nbasicConstraints=CA:FALSE\n")
+    # Python 3.13 checks strictly (VERIFY_X509_STRICT): an authority says what its key is for, and a
+    # certificate which key signed it.
+    extensions.write_text(
+        "subjectAltName=IP:127.0.0.1\nbasicConstraints=CA:FALSE\nauthorityKeyIdentifier=keyid\n"
+    )
     new = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
-    ca_only = ("-addext", "basicConstraints=critical,CA:TRUE", "-days", "3650")
+    ca_only = ("-addext", "basicConstraints=critical,CA:TRUE", "-addext",
+               "keyUsage=critical,keyCertSign,cRLSign", "-days", "3650")  # fmt: skip
     openssl("req", "-x509", *new, "-keyout", authority_key, "-out", authority, "-subj",
             "/CN=authority of a test", *ca_only)  # fmt: skip
     openssl("req", *new, "-keyout", key, "-out", asked, "-subj", "/CN=127.0.0.1")

@@ -1,9 +1,19 @@
 """Fixtures that several integration tests share because they are slow to make."""
 
+import os
 from pathlib import Path
 
 import pytest
-from integration import stub_channel
+from integration import packed_python, stub_channel
+
+from envbuild.store.layout import Store
+
+
+@pytest.fixture(scope="session")
+def warm(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """Return a store with the running interpreter in its caches, the same for all processes."""
+    base = tmp_path_factory.getbasetemp()
+    return packed_python.packed(base.parent if "PYTEST_XDIST_WORKER" in os.environ else base)
 
 
 @pytest.fixture(scope="session")

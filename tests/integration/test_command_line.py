@@ -5,7 +5,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -100,9 +99,9 @@ def test_ctrl_c_is_130(tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
         env={"PATH": os.environ["PATH"], "XDG_STATE_HOME": str(tmp_path)},
     )
-    time.sleep(1.5)
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=30)
+    with fifo.open("wb"):  # once the command has opened it to read, where it waits
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
     assert (process.returncode, said) == (130, b"interrupted\n")
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from integration.networking import WHEELS, Network, network
 
-_MASKS = (0o022, 0o027, 0o077, 0o000)
+_MASKS = (0o022, 0o077, 0o000)
+"""The usual one, and the two between which every bit is once taken and once left."""
 _LOCK_OF_UV = re.compile(r"cache/uv/.*\.lock")
 _CACHE_OF_UV = re.compile(r"cache/uv/")
 
