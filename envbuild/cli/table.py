@@ -42,7 +42,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "explain": "Tell what is known about a topic, a code, a package, a card or a driver.",
         "facts": "Show what is known of drivers, CUDA, cards and frameworks, with sources.",
         "inspect": "Show what binaries hold: compilers, GPU code, needed libraries, glibc.",
-        "wheel": "Say which wheels need a rebuild, and why.",
+        "wheel": "Say which wheels need a rebuild, and why; rebuild, list, show and collect them.",
         "store": "Keep the store itself in order, after a move and after an upgrade.",
         "channel": "Manage local channels: host Pythons and added archives.",
         "completion": "Print the completion script of a shell.",

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 VERSION = 1
 _FIRST = ("driver", "gpus", "glibc", "cuda")
 _FIELDS = tuple(field.name for field in fields(Needs))
-_SIZES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def from_recipe(recipe: "Recipe", platform: Platform) -> Needs:
@@ -48,13 +47,11 @@ def from_recipe(recipe: "Recipe", platform: Platform) -> Needs:
 
 def _memory(recipe: "Recipe") -> str:
     """Return the most bytes that a service may take; percent are of any host."""
+    from envbuild.recipe.words import size_bytes
+
     limits = [*(service.limits for service in recipe.services.values()), recipe.slice]
     texts = [one.memory_max for one in limits if one is not None]
-    sizes = [
-        int(text.rstrip("KMGT")) * _SIZES.get(text[-1], 1)
-        for text in texts
-        if text and text.rstrip("KMGT").isdigit()
-    ]
+    sizes = [size_bytes(text) for text in texts if text and text != "infinity" and text[-1] != "%"]
     return str(max(sizes)) if sizes else NONE
 
 

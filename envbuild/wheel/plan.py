@@ -9,6 +9,7 @@ from envbuild.compat.model import Facts
 from envbuild.native.judge import listed
 from envbuild.packages import WHEELHOUSE, CondaPackage
 from envbuild.recipe.build import PackageBuild
+from envbuild.recipe.words import size_bytes
 from envbuild.wheel import compilers, evidence, instead, links
 from envbuild.wheel.evidence import Answered
 from envbuild.wheel.model import (
@@ -26,7 +27,6 @@ from envbuild.wheel.model import (
     Unknown,
 )
 from envbuild.wheel.readings import Question, Reading
-from envbuild.wheel.sizes import bytes_of
 
 FRAMEWORKS = ("torch",)
 """What may be rebuilt where a recipe names nothing."""
@@ -294,7 +294,7 @@ def _rebuild(
         flags=(*build.flags, *own.flags),
         environment=tuple(sorted(own.environment.items())),
         jobs=own.jobs or build.jobs,
-        memory_per_job_bytes=None if memory is None else bytes_of(memory),
+        memory_per_job_bytes=None if memory is None else size_bytes(memory),
         portable=build.portable if own.portable is None else own.portable,
         replaces=tuple(one.label for one in conda),
         dependents=tuple(

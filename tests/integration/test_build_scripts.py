@@ -3,29 +3,12 @@
 import subprocess
 from pathlib import Path
 
+from toolchains import cuda, tools
+
 from envbuild.rebuild import variables
-from envbuild.rebuild.toolchain import Compiler, Cuda, Tools
 from envbuild.rebuild.variables import Layout
 
 _SEEN = Layout(root=Path("/seen"))
-
-
-def _tools(cc: Path, *, cuda: Cuda | None = None) -> Tools:
-    compiler = Compiler(
-        family="gcc", version="12.2.0", cc=cc, cxx=cc, origin="host", digests=(("gcc", "1"),)
-    )
-    return Tools(compiler=compiler, cuda=cuda, ccache=None)
-
-
-def _cuda(home: Path) -> Cuda:
-    return Cuda(
-        version="13.0.88",
-        release="13.0",
-        home=home,
-        nvcc=home / "bin/nvcc",
-        origin="host",
-        digests=(),
-    )
 
 
 def _told(script: Path, *words: str) -> list[str]:
@@ -41,9 +24,9 @@ def _teller(path: Path) -> Path:
 
 
 def test_every_compiler_gets_a_seed_of_its_output_and_mapped_paths(tmp_path: Path) -> None:
-    tools = _tools(_teller(tmp_path / "real/gcc"))
+    made = tools(_teller(tmp_path / "real/gcc"))
     layout = Layout(root=tmp_path / "build")
-    variables.write_scripts(layout, _SEEN, tools, jobs=3, ninja=None, cache=None)
+    variables.write_scripts(layout, _SEEN, made, jobs=3, ninja=None, cache=None)
     words = ["-c", "a b.c", "-o", "out dir/a.o"]
     told = _told(layout.scripts / "gcc", *words)
     assert told == [
@@ -57,8 +40,8 @@ def test_every_compiler_gets_a_seed_of_its_output_and_mapped_paths(tmp_path: Pat
 def test_ninja_starts_as_many_as_fit_where_nobody_says_so(tmp_path: Path) -> None:
     layout = Layout(root=tmp_path / "build")
     ninja = _teller(tmp_path / "real/ninja")
-    tools = _tools(_teller(tmp_path / "real/gcc"))
-    variables.write_scripts(layout, _SEEN, tools, jobs=3, ninja=ninja, cache=None)
+    made = tools(_teller(tmp_path / "real/gcc"))
+    variables.write_scripts(layout, _SEEN, made, jobs=3, ninja=ninja, cache=None)
     assert _told(layout.scripts / "ninja", "-j5", "all") == ["-j3", "-j5", "all"]
 
 
@@ -68,8 +51,8 @@ def test_nvcc_keeps_its_intermediate_names_and_takes_our_host_compiler(tmp_path:
     (home / "include").mkdir()
     layout = Layout(root=tmp_path / "build")
     layout.temporary.mkdir(parents=True)
-    tools = _tools(_teller(tmp_path / "real/gcc"), cuda=_cuda(home))
-    variables.write_scripts(layout, layout, tools, jobs=3, ninja=None, cache=None)
+    made = tools(_teller(tmp_path / "real/gcc"), cuda=cuda(home))
+    variables.write_scripts(layout, layout, made, jobs=3, ninja=None, cache=None)
     told = _told(layout.scripts / "nvcc", "-c", "a.cu")
     assert told[0] == f"--compiler-bindir={layout.scripts}/g++"
     assert told[1:3] == ["--keep", "--keep-dir"]

@@ -16,7 +16,7 @@ from envbuild.target import PLATFORMS, Platform
     """,
 )
 def command() -> None:
-    """Say which wheels need a rebuild, and why; rebuild them, and keep them."""
+    """Say which wheels need a rebuild, and why; rebuild, list, show and collect them."""
 
 
 for _command in (rebuilt.rebuild, wheelhouse.list_, wheelhouse.show, wheelhouse.gc):

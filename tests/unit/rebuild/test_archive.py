@@ -1,5 +1,7 @@
 import base64
 import hashlib
+import os
+import tracemalloc
 import zipfile
 from pathlib import Path
 
@@ -74,6 +76,39 @@ def test_a_build_tag_is_in_the_name_and_in_the_wheel(tmp_path: Path) -> None:
     assert new.name == "demo-1.0+gcc12-2-cp311-cp311-linux_x86_64.whl"
     with zipfile.ZipFile(new) as opened:
         assert opened.read("demo-1.0+gcc12.dist-info/WHEEL").decode() == f"{_WHEEL}Build: 2\n"
+
+
+def test_a_large_wheel_is_never_in_memory(tmp_path: Path) -> None:
+    content = os.urandom(16 << 20)
+    size = len(content)
+    wheel = _wheel(tmp_path / "in")
+    with zipfile.ZipFile(wheel, "a", zipfile.ZIP_STORED) as made:
+        made.writestr("demo/large.so", content)
+    digest = hashlib.sha256(content).digest()
+    del content
+    tracemalloc.start()
+    try:
+        new = archive.rewrite(wheel, tmp_path, local="gcc12", epoch=0)
+        assert "demo/large.so" not in archive.differences(wheel, new)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < size / 2
+    with zipfile.ZipFile(new) as opened:
+        assert hashlib.sha256(opened.read("demo/large.so")).digest() == digest
+        record = opened.read("demo-1.0+gcc12.dist-info/RECORD").decode()
+    text = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+    assert f"demo/large.so,sha256={text},{size}\n" in record
+
+
+def test_a_wheel_with_a_damaged_member_leaves_nothing(tmp_path: Path) -> None:
+    wheel = _wheel(tmp_path / "in")
+    wheel.write_bytes(wheel.read_bytes().replace(b"x = 1", b"x = 2"))
+    out = tmp_path / "out"
+    out.mkdir()
+    with pytest.raises(ToolFailed, match="what was built is no wheel"):
+        archive.rewrite(wheel, out, local="gcc12", epoch=0)
+    assert not list(out.iterdir())
 
 
 def test_what_is_no_wheel_is_refused(tmp_path: Path) -> None:

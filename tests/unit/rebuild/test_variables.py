@@ -2,10 +2,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from toolchains import cuda, tools
 
 from envbuild.errors import UsageProblem
 from envbuild.rebuild import variables
-from envbuild.rebuild.toolchain import Compiler, Cuda, Tools
+from envbuild.rebuild.toolchain import Tools
 from envbuild.rebuild.variables import CompilerCache, Layout
 from envbuild.wheel.model import Rebuild, Sdist, Toolchain
 
@@ -24,27 +25,9 @@ def _rebuild(**more: object) -> Rebuild:
     return replace(made, **more)  # type: ignore[arg-type]
 
 
-def _tools(cc: Path, *, cuda: Cuda | None = None) -> Tools:
-    compiler = Compiler(
-        family="gcc", version="12.2.0", cc=cc, cxx=cc, origin="host", digests=(("gcc", "1"),)
-    )
-    return Tools(compiler=compiler, cuda=cuda, ccache=None)
-
-
-def _of(rebuild: Rebuild, tools: Tools, cache: CompilerCache | None = None) -> dict[str, str]:
+def _of(rebuild: Rebuild, with_: Tools, cache: CompilerCache | None = None) -> dict[str, str]:
     return variables.variables(
-        rebuild, tools, _SEEN, jobs=3, epoch=7, prefix=Path("/conda"), cache=cache
-    )
-
-
-def _cuda(home: Path) -> Cuda:
-    return Cuda(
-        version="13.0.88",
-        release="13.0",
-        home=home,
-        nvcc=home / "bin/nvcc",
-        origin="host",
-        digests=(),
+        rebuild, with_, _SEEN, jobs=3, epoch=7, prefix=Path("/conda"), cache=cache
     )
 
 
@@ -70,8 +53,8 @@ def test_what_is_no_capability_is_refused_with_the_form() -> None:
 def test_nothing_of_the_caller_is_in_a_builds_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("TORCH_CUDA_ARCH_LIST", "CFLAGS", "CMAKE_ARGS", "CC"):
         monkeypatch.setenv(name, "7.5")
-    tools = _tools(Path("/usr/bin/gcc-12"), cuda=_cuda(Path("/cuda")))
-    found = _of(_rebuild(cuda_archs=("8.9", "9.0"), flags=("-O3",), abi="new"), tools)
+    made = tools(Path("/usr/bin/gcc-12"), cuda=cuda(Path("/cuda")))
+    found = _of(_rebuild(cuda_archs=("8.9", "9.0"), flags=("-O3",), abi="new"), made)
     assert found["TORCH_CUDA_ARCH_LIST"] == "8.9;9.0"
     assert found["CUDAARCHS"] == "89;90"
     assert found["CMAKE_ARGS"] == "-DCMAKE_CUDA_ARCHITECTURES=89;90"
@@ -85,16 +68,16 @@ def test_nothing_of_the_caller_is_in_a_builds_environment(monkeypatch: pytest.Mo
 
 def test_a_recipes_own_variables_come_after_ours() -> None:
     own = (("CFLAGS", "-DX"), ("USE_MPI", "0"), ("MAX_JOBS", "9"))
-    found = _of(_rebuild(environment=own, flags=("-O1",)), _tools(Path("/usr/bin/gcc-12")))
+    found = _of(_rebuild(environment=own, flags=("-O1",)), tools(Path("/usr/bin/gcc-12")))
     assert (found["CFLAGS"], found["USE_MPI"], found["MAX_JOBS"]) == ("-O1 -DX", "0", "9")
 
 
 def test_the_compiler_cache_is_one_toolchains_own_and_looks_at_content() -> None:
     cache = CompilerCache(program=Path("/usr/bin/ccache"), folder=Path("/store/ccache/ab"))
-    found = _of(_rebuild(), _tools(Path("/usr/bin/gcc-12")), cache)
+    found = _of(_rebuild(), tools(Path("/usr/bin/gcc-12")), cache)
     assert found["CCACHE_DIR"] == "/store/ccache/ab"
     assert found["CCACHE_COMPILERCHECK"] == "content"
     assert found["CCACHE_CONFIGPATH"] == "/dev/null"
     assert "CCACHE_DISABLE" not in found
-    off = _of(_rebuild(), _tools(Path("/usr/bin/gcc-12")), replace(cache, enabled=False))
+    off = _of(_rebuild(), tools(Path("/usr/bin/gcc-12")), replace(cache, enabled=False))
     assert off["CCACHE_DISABLE"] == "1"

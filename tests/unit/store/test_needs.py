@@ -44,11 +44,27 @@ def test_a_recipe_without_cards_needs_none() -> None:
     assert bare.cpu == Need(value="x86_64", origin="recipe")
 
 
-def test_the_most_memory_that_a_service_may_take_is_a_need() -> None:
-    services = {"one": {"exec": "true", "limits": {"memory_max": "2G"}}}
+@pytest.mark.parametrize(
+    ("texts", "most"),
+    [
+        (("2G",), str(2 << 30)),
+        (("40GB", "2G"), str(40 << 30)),
+        (("1G", "1.5G"), str(3 << 29)),
+        (("4096",), "4096"),
+        (("512MB", "80%", "infinity"), str(512 << 20)),
+        (("80%",), "none"),
+    ],
+)
+def test_the_most_memory_that_a_service_may_take_is_a_need(
+    texts: tuple[str, ...], most: str
+) -> None:
+    services = {
+        f"s{number}": {"exec": "true", "limits": {"memory_max": text}}
+        for number, text in enumerate(texts)
+    }
     recipe = Recipe.model_validate({"name": "demo", "services": services})
     found = needs.from_recipe(recipe, "linux-64")
-    assert found.memory == Need(value=str(2 << 30), origin="recipe")
+    assert found.memory == Need(value=most, origin="recipe")
 
 
 def test_what_an_earlier_version_wrote_is_unknown_beyond_that() -> None:
