@@ -10,6 +10,7 @@ import msgspec
 
 from envbuild.native.package import RecordDifference
 
+NO_HASH = "no hash"
 _STRONG = frozenset({"sha256", "sha384", "sha512"})
 _SIGNATURES = (".dist-info/RECORD", ".dist-info/RECORD.jws", ".dist-info/RECORD.p7s")
 _MOST_DIGITS = 18
@@ -79,7 +80,7 @@ def _row(path: str, digest: str, size: str, content: Content) -> Iterator[Record
     algorithm, equals, value = digest.partition("=")
     if not digest:
         if not path.endswith(_SIGNATURES):
-            yield RecordDifference(path=path, kind="weak", listed="no hash")
+            yield RecordDifference(path=path, kind="weak", listed=NO_HASH)
     elif algorithm not in _STRONG or not equals:
         yield RecordDifference(path=path, kind="weak", listed=algorithm[:40])
     elif algorithm == "sha256" and _hex(value) != real:

@@ -73,34 +73,35 @@ class Arrivals:
             for name in self._names():
                 if name not in self._seen:
                     self._seen.add(name)
-                    self._hash(_looks(f"{self._folder}/{name}"))
+                    self._hash(looks(f"{self._folder}/{name}"))
             for folder in self._unfinished():
-                self._hash({path: look for path, look in _looks(folder).items() if _settled(look)})
+                self._hash({path: look for path, look in looks(folder).items() if _settled(look)})
 
-    def _hash(self, looks: Mapping[str, os.stat_result]) -> None:
-        new = ((path, look.st_size) for path, look in looks.items() if not self._knows(look))
+    def _hash(self, files: Mapping[str, os.stat_result]) -> None:
+        new = ((path, look.st_size) for path, look in files.items() if not self._knows(look))
         for job in hashing.jobs(new):
             if self._left.is_set():
                 return
             for path, answer in hashing.hash_job(job):
                 if isinstance(answer, str):
-                    self.contents[_known(looks[path])] = answer
+                    self.contents[known(files[path])] = answer
 
     def _knows(self, look: os.stat_result) -> bool:
-        return _known(look) in self.contents
+        return known(look) in self.contents
 
 
-def _looks(folder: str | Path) -> dict[str, os.stat_result]:
+def looks(folder: str | Path) -> dict[str, os.stat_result]:
     """Return the status of each file below a folder; what goes away is nobody's."""
-    looks: dict[str, os.stat_result] = {}
+    found: dict[str, os.stat_result] = {}
     for below, _, names in os.walk(folder):
         for name in names:
             with contextlib.suppress(OSError):
-                looks[f"{below}/{name}"] = os.lstat(f"{below}/{name}")
-    return looks
+                found[f"{below}/{name}"] = os.lstat(f"{below}/{name}")
+    return found
 
 
-def _known(look: os.stat_result) -> Known:
+def known(look: os.stat_result) -> Known:
+    """Return what a file is known by."""
     return look.st_ino, look.st_size, look.st_mtime_ns
 
 

@@ -42,6 +42,7 @@ from envbuild.store.ledger import Ledger
 from envbuild.store.manifest import InstalledPackage, Interpreter, Manifest
 from envbuild.store.order import Order, let_through
 from envbuild.store.order import dumps as dumps_order
+from envbuild.store.unpacked import unlisted
 from envbuild.target import NONE
 from envbuild.tools import uv
 from envbuild.tools.files import make_folder, remove_tree, write_atomic
@@ -136,6 +137,7 @@ def _build(work: Build) -> Manifest:
     conda, checked, notes, codes = _linked(work)
     lacking = gpu_code.lacking(codes, work.order.needs)
     findings = _accepted(work, (*work.order.findings, *notes, *checked.findings, *lacking))
+    halves.note_accepted(work)
     environment, said = activation.compute(
         work.prefix,
         name=work.order.name,
@@ -160,27 +162,23 @@ def _linked(work: Build) -> tuple[tuple[CondaPackage, ...], Checked, Findings, g
     for attempt in range(1, _ATTEMPTS + 1):
         with (
             Arrivals(uv.unpacked(cache), lambda: uv.unpacking(cache)) as arrivals,
-            halves.fetched(work) as fetched,
+            halves.fetched(work, arrivals.contents) as (fetched, contradicted),
         ):
             conda = tuple(one.package for one in fetched)
-            make_folder(work.generation.own, inherits=False)
-            disk.refuse(work.store, work.generation.own, fetched)
-            halves.link_conda(work, fetched)
-            ran = _run_link_scripts(work, conda)
-            halves.refuse_twice(work)
-            halves.install_pip(work)
-        checked, notes, codes = _looked_at(work, arrivals.contents, ran)
-        if not checked.spoiled or attempt == _ATTEMPTS:
-            return conda, checked, notes, codes
+            spoiled = contradicted.spoiled if attempt < _ATTEMPTS else ()
+            ran = None
+            if not spoiled:
+                _accepted(work, contradicted.findings)
+                ran = halves.link(work, fetched)
+        if ran is not None:
+            checked, notes, codes = _looked_at(work, arrivals.contents, ran)
+            spoiled = checked.spoiled
+            if not spoiled or attempt == _ATTEMPTS:
+                return conda, checked, (*contradicted.findings, *notes), codes
         work.progress.step("files in the cache were changed: fetching their packages anew")
-        halves.evict(work, conda, checked.spoiled)
+        halves.evict(work, conda, spoiled)
         remove_tree(work.prefix)
     raise AssertionError
-
-
-def _run_link_scripts(work: Build, conda: Sequence[CondaPackage]) -> link_scripts.Ran:
-    allowed = work.order.link_scripts
-    return link_scripts.run(work.prefix, conda, allowed=allowed, log=work.log, keep=work.keep)
 
 
 def _looked_at(
@@ -196,7 +194,7 @@ def _looked_at(
         checked, owners = _check(work, seen, contents, ran.rewritten)
     modes.set_modes(work.prefix, seen)
     notes = (*ran.findings, *scripts.check_interpreters(work.prefix, seen, owners))
-    notes = (*notes, *links.dangling(work.prefix, checked))
+    notes = (*notes, *links.dangling(work.prefix, checked), *unlisted(owners))
     if errors_of(checked.findings) or work.order.needs.capabilities.value in {None, NONE}:
         return checked, notes, {}
     return checked, notes, gpu_code.read(work.prefix, seen, owners, work.ledger)

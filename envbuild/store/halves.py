@@ -6,15 +6,17 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, MutableMapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from envbuild.errors import Refused
 from envbuild.packages import WHEELHOUSE, CondaPackage
-from envbuild.store import disk
+from envbuild.store import disk, link_scripts
+from envbuild.store.arrivals import Known
 from envbuild.store.installed import Owner
+from envbuild.store.unpacked import Contradictions, contradictions
 from envbuild.target import Target
 from envbuild.tools import uv
 from envbuild.tools.aside import Aside
@@ -41,14 +43,23 @@ def archive_key(package: CondaPackage) -> str:
 
 
 @contextlib.contextmanager
-def fetched(work: "Build") -> "Iterator[tuple[Fetched, ...]]":
+def fetched(
+    work: "Build", contents: MutableMapping[Known, str]
+) -> "Iterator[tuple[tuple[Fetched, ...], Contradictions]]":
     """Fetch both halves at once and check every archive; nothing is linked yet.
+
+    Wheels that were not installed together before are held against their own RECORD, where uv's
+    cache can be written: one that cannot was filled, and looked at, by others.
 
     The folder into which uv links what it fetches is removed while the caller goes on. Where
     something else fails, uv is ended.
 
+    Args:
+        work: What is built.
+        contents: Files that were hashed on their way here; others that are hashed are added.
+
     Yields:
-        conda's packages, extracted.
+        conda's packages, extracted, and where wheels contradict their RECORD.
 
     Raises:
         FetchError: An archive is out of reach or has another hash.
@@ -58,7 +69,7 @@ def fetched(work: "Build") -> "Iterator[tuple[Fetched, ...]]":
     """
     has_wheels = work.ledger.has_wheels(_wheels_key(work))
     if not work.order.pip or has_wheels or not disk.can_write(work.store.uv_cache):
-        yield _fetch_conda(work)
+        yield _fetch_conda(work), Contradictions()
         return
     make_folder(work.store.cache)
     with scratch(work.store.cache) as (folder, descriptor):
@@ -71,8 +82,17 @@ def fetched(work: "Build") -> "Iterator[tuple[Fetched, ...]]":
             wheels.start()
             conda = _fetch_conda(work)
             wheels.result()
+            work.progress.step(
+                f"checking {len(work.order.pip)} wheels against their lists of files"
+            )
+            found = contradictions(
+                folder / "wheels",
+                uv.unpacked(work.store.uv_cache),
+                contents=contents,
+                python_version=work.python_version or "",
+            )
             removal.start()
-            yield conda
+            yield conda, found
         finally:
             runner.end()
             wheels.end()
@@ -117,6 +137,30 @@ def _prefetch(work: "Build", folder: Path, engine: uv.Engine) -> None:
         python_version=work.python_version or "",
         sources=_sources(work),
     )
+
+
+def link(work: "Build", fetched: "Sequence[Fetched]") -> link_scripts.Ran:
+    """Link conda's half, run the link scripts that the order names, and install wheels.
+
+    Returns:
+        What the link scripts did.
+
+    Raises:
+        EnvbuildError: One of them cannot be, as each says.
+    """
+    make_folder(work.generation.own, inherits=False)
+    disk.refuse(work.store, work.generation.own, fetched)
+    link_conda(work, fetched)
+    ran = link_scripts.run(
+        work.prefix,
+        [one.package for one in fetched],
+        allowed=work.order.link_scripts,
+        log=work.log,
+        keep=work.keep,
+    )
+    refuse_twice(work)
+    install_pip(work)
+    return ran
 
 
 def link_conda(work: "Build", fetched: "Sequence[Fetched]") -> None:
@@ -176,6 +220,11 @@ def install_pip(work: "Build") -> None:
         make_folder(work.store.uv_cache)
         python = work.prefix / "bin/python"
         uv.install(work.order.pip, _engine(work, python), sources=_sources(work))
+
+
+def note_accepted(work: "Build") -> None:
+    """Remember that the PyPI half is in the cache, and that nothing in it was refused."""
+    if work.order.pip:
         work.ledger.note_wheels(_wheels_key(work))
 
 

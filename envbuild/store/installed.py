@@ -20,6 +20,8 @@ from envbuild.store.ledger import Ledger, Tree
 CLOBBERS = "__clobbers__/"
 _ELSEWHERE = ("\n../", '\n"../')
 _TAG = re.compile(r"\.dist-info/WHEEL,sha256=([^,]*),")
+_UNHASHED = re.compile(r"^.+,,\d*$", re.MULTILINE)
+_BARE = (".dist-info/RECORD", ".dist-info/RECORD.jws", ".dist-info/RECORD.p7s", ".pyc")
 _RECORD_PREFIX = "sha256="
 _RECORD_LENGTH = len(_RECORD_PREFIX) + 43
 _URL_SAFE = str.maketrans("-_", "+/")
@@ -55,6 +57,7 @@ class Owner:
         listing: SHA-256 hex of its list of files without what differs per prefix, or empty.
         listed: How many of `paths`, the first ones, stand in that list.
         known: What the ledger knows, where it was learned from just this list.
+        unhashed: Files that a wheel's list has without a hash, but the list and its signatures.
     """
 
     label: str
@@ -66,6 +69,7 @@ class Owner:
     listing: str = ""
     listed: int = 0
     known: Tree | None = None
+    unhashed: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -230,6 +234,7 @@ class _Record:
             known = None
             paths, digests = self._rows(self.same)
         more, theirs = self._rows(self.other)
+        bare, _ = self._rows("\n".join(_UNHASHED.findall(f"{self.same}\n{self.other}")))
         return Owner(
             label=self.label,
             package=self.package,
@@ -238,6 +243,7 @@ class _Record:
             listing=listing,
             listed=len(paths),
             known=known,
+            unhashed=tuple(path for path in bare if not path.endswith(_BARE)),
         )
 
     def _rows(self, text: str) -> tuple[list[str], list[str | None]]:

@@ -11,7 +11,7 @@ from integration.packages import Made
 
 from envbuild.access import Access
 from envbuild.packages import CondaPackage, PipPackage
-from envbuild.progress import Quiet
+from envbuild.progress import Progress, Quiet
 from envbuild.store import verify
 from envbuild.store.create import Created, Host, Options, create
 from envbuild.store.journal import Who
@@ -61,12 +61,14 @@ class Creator:
         access: How the network is reached.
         home: The user's home.
         cache: Where the caches are, None for the store.
+        progress: Is told what begins.
     """
 
     root: Path
     access: Access = field(default_factory=lambda: Access(offline=True))
     home: Path | None = None
     cache: Path | None = None
+    progress: Progress = field(default_factory=Quiet)
 
     @property
     def store(self) -> Store:
@@ -92,7 +94,7 @@ class Creator:
             Options(home=self.home, **options),
             host=host,
             access=self.access,
-            progress=Quiet(),
+            progress=self.progress,
             who=WHO,
             now=NOW,
         )

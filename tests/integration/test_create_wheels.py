@@ -1,9 +1,12 @@
 """Creating generations with wheels on a Python of this machine, from an index on the loopback."""
 
+import base64
+import hashlib
 import io
 import os
+import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,6 +16,7 @@ from integration.faults import Fault
 from integration.host_pythons import pythons, run
 from integration.index_server import BuiltWheel, Index, IndexServer, serving, wheel
 from integration.packages import File, make_package
+from integration.rebuilding import Steps
 
 from envbuild.access import Access
 from envbuild.channel import host
@@ -22,7 +26,7 @@ from envbuild.packages import CondaPackage, PipPackage
 from envbuild.progress import Quiet
 from envbuild.store.create import Created, Host
 from envbuild.store.manifest import Interpreter
-from envbuild.store.order import Order, OrderIndex
+from envbuild.store.order import Allowed, Order, OrderIndex
 from envbuild.store.present import names
 from envbuild.store.relink import relink
 
@@ -98,18 +102,80 @@ def test_a_failed_import_is_told(world: World) -> None:
     assert world.creator.nothing_left()
 
 
-def test_a_wheel_that_contradicts_its_own_record_is_refused(world: World) -> None:
-    """Even where its archive has the locked hash: the contradiction was there before that."""
-    plain = small()
-    changed = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(plain.data)) as old, zipfile.ZipFile(changed, "w") as new:
+def changed(
+    plain: BuiltWheel, member: str, change: Callable[[bytes], bytes], more: Mapping[str, str]
+) -> BuiltWheel:
+    """Return a wheel with one member changed and some more, and the RECORD as it was before."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(plain.data)) as old, zipfile.ZipFile(made, "w") as new:
         for info in old.infolist():
-            more = b"# one line more\n" if info.filename == "app/__init__.py" else b""
-            new.writestr(info, old.read(info) + more)
-    with pytest.raises(Refused, match=r"app/__init__.py: its content is not") as caught:
-        world.create(world.order(replace(plain, data=changed.getvalue())))
-    assert "the wheel contradicts its own RECORD" in caught.value.details
-    assert world.creator.nothing_left()
+            data = old.read(info)
+            new.writestr(info, change(data) if info.filename == member else data)
+        for name, text in more.items():
+            new.writestr(name, text)
+    return replace(plain, data=made.getvalue())
+
+
+def _weak(record: bytes) -> bytes:
+    found = hashlib.md5(b"VERSION = 1\n", usedforsecurity=False).digest()
+    digest = base64.urlsafe_b64encode(found).rstrip(b"=")
+    return re.sub(rb"(app/__init__.py),[^,]*,", rb"\1,md5=" + digest + b",", record)
+
+
+WRONG = {
+    "content": ("app/__init__.py", lambda data: data + b"# one line more\n", "its content is not"),
+    "same size": ("app/__init__.py", lambda data: data.replace(b"1", b"2"), "its content is not"),
+    "md5": ("app-1.0.dist-info/RECORD", _weak, "RECORD has md5 for it, weaker than sha256"),
+    "size": (
+        "app-1.0.dist-info/RECORD",
+        lambda data: data.replace(b",12\n", b",13\n"),
+        "RECORD says 13 bytes, and it has 12",
+    ),
+}
+
+
+@pytest.mark.parametrize("how", WRONG)
+def test_a_wheel_that_contradicts_its_own_record_is_refused_before_it_is_linked(
+    world: World, how: str
+) -> None:
+    """Even where its archive has the locked hash: the contradiction was there before that."""
+    member, change, says = WRONG[how]
+    steps = Steps()
+    world.creator.progress = steps
+    ordered = world.order(changed(small(), member, change, {}))
+    for _ in range(2):  # the second time it comes from the cache
+        with pytest.raises(Refused, match=rf"app/__init__.py: {says}") as caught:
+            world.create(ordered)
+        assert "the wheel contradicts its own RECORD" in caught.value.details
+        assert world.creator.nothing_left()
+    assert not [step for step in steps.said if step.startswith("linking")]
+
+
+def test_a_wheel_with_weak_hashes_is_created_where_the_recipe_lets_it_through(
+    world: World,
+) -> None:
+    weak = changed(small(), "app-1.0.dist-info/RECORD", _weak, {})
+    allowed = Allowed(
+        code="record-contradicted",
+        where="pypi:app: app/__init__.py",
+        until="2027-01-01",
+        reason="known",
+    )
+    created = world.create(world.order(weak, allow=(allowed,)))
+    (said,) = created.manifest.findings
+    assert (said.code, said.severity) == ("record-contradicted", "note")
+    assert damage(created) == []
+
+
+def test_a_file_that_no_record_lists_is_installed_said_and_verified(world: World) -> None:
+    more = changed(small(), "", bytes, {"app/LICENSE.txt": "free\n", "loose.txt": "x\n"})
+    ordered = world.order(more)
+    for created in (world.create(ordered), world.create(ordered, reinstall=True)):
+        (said,) = created.manifest.findings
+        assert (said.code, said.severity, said.where) == ("record-unlisted", "warning", "pypi:app")
+        assert f"{SITE}/app/LICENSE.txt, {SITE}/loose.txt" in said.what
+        (created.generation.prefix / SITE / "app/LICENSE.txt").unlink()
+        assert ("file-missing", f"{SITE}/app/LICENSE.txt") in damage(created)
 
 
 def test_once_fetched_nothing_is_asked_of_the_network(world: World) -> None:
