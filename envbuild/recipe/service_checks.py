@@ -1,5 +1,6 @@
 """What the fields of services say to each other, and services to other services."""
 
+import functools
 import math
 import re
 from collections.abc import Iterator
@@ -163,10 +164,15 @@ def gpu_of(service: Service) -> Gpu | None:
     """Return what a service wants of cards, None for no card."""
     wish = service.gpu
     if isinstance(wish, int):
-        return Gpu(count=wish) if wish else None
+        return _whole(wish) if wish else None
     if wish is None or (wish.count == 0 and not wish.cards):
         return None
     return wish
+
+
+@functools.cache
+def _whole(count: int) -> Gpu:
+    return Gpu(count=count)
 
 
 def count_of(wish: Gpu) -> int:

@@ -16,7 +16,9 @@ place                quotes       C escapes    specifiers  `$VAR`
 What cannot be written in a place is a `ValueError`: nothing is dropped or changed.
 """
 
+import functools
 import re
+from collections.abc import Iterable
 from typing import Final
 
 _SAFE_WORD: Final = re.compile(r"[A-Za-z0-9_./:=,@+-]+")
@@ -33,6 +35,7 @@ _ESCAPES: Final = {
 _IN_EXEC: Final = {**_ESCAPES, ord("$"): "$$"}
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _NOWHERE: Final = re.compile("[\x00\ud800-\udfff]")
+_IN_NO_PROGRAM: Final = re.compile(r"[\x00-\x1f\x7f\"'\\$]")
 _INSTANCE: Final = "%i"
 
 
@@ -41,6 +44,7 @@ def instance(text: str) -> str:
     return text.replace("%%i", _INSTANCE)
 
 
+@functools.lru_cache(maxsize=1024)
 def word(text: str) -> str:
     """Return one word of a command line."""
     if _SAFE_WORD.fullmatch(text):
@@ -48,6 +52,7 @@ def word(text: str) -> str:
     return f'"{_encodable(text).translate(_IN_EXEC)}"'
 
 
+@functools.lru_cache(maxsize=1024)
 def program(path: str) -> str:
     """Return the path of a program, the first word of a command line.
 
@@ -56,10 +61,19 @@ def program(path: str) -> str:
     Raises:
         ValueError: systemd takes no such path.
     """
-    if re.search(r"[\x00-\x1f\x7f\"'\\$]", _encodable(path)):
+    if _IN_NO_PROGRAM.search(_encodable(path)):
         message = f"systemd takes no program at {path!r}"
         raise ValueError(message)
     return path if _SAFE_PATH.fullmatch(path) else f'"{path.replace("%", "%%")}"'
+
+
+def command(path: str, words: Iterable[str]) -> str:
+    """Return a command line.
+
+    Raises:
+        ValueError: systemd takes no such path of a program, or a word cannot be written.
+    """
+    return " ".join([program(path), *map(word, words)])
 
 
 def assignment(name: str, value: str) -> str:

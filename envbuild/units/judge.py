@@ -11,7 +11,7 @@ from envbuild.recipe.load import LoadedRecipe
 from envbuild.recipe.service import Restart, Service
 from envbuild.recipe.service_checks import argv
 from envbuild.store.environment import Environment
-from envbuild.units import versions, view
+from envbuild.units import times, versions
 from envbuild.units.model import Manager
 
 _TORCHRUN_S: Final = 30.0
@@ -40,16 +40,16 @@ def _restarts(service: Service, path: Path, loaded: LoadedRecipe) -> Iterator[Fi
     wish = service.restart
     if wish is None or wish.interval is None or wish.policy == "no":
         return
-    burst = view.burst_s(wish)
+    burst = times.burst_s(wish)
     if burst > words.seconds(wish.interval):
         yield Finding(
             code="never-gives-up",
             severity=Severity.WARNING,
             where=loaded.where(*path, "restart", "interval"),
-            what=f"{wish.limit or view.LIMIT} starts take {view.span(burst)} of waiting alone, "
+            what=f"{wish.limit or times.LIMIT} starts take {times.span(burst)} of waiting alone, "
             f"more than the interval of {wish.interval}: the limit is never reached",
             why="a service that cannot start is started again for ever",
-            hint=f"interval: {view.span(view.interval_s(wish))}",
+            hint=f"interval: {times.span(times.interval_s(wish))}",
         )
 
 

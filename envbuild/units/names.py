@@ -5,6 +5,7 @@ separates. A slice's is `envbuild-NAME.slice` with NAME escaped as systemd-escap
 dash means nesting.
 """
 
+import functools
 import hashlib
 import re
 from collections.abc import Iterable
@@ -26,6 +27,7 @@ _DIGITS: Final = 8
 _SUFFIX: Final = {"socket": ".socket", "timer": ".timer"}
 
 
+@functools.lru_cache(maxsize=256)
 def escape(text: str) -> str:
     """Escape a text for a part of a unit's name, as `systemd-escape TEXT` does."""
     parts: list[str] = []
@@ -92,6 +94,7 @@ def awaited(name: str, other: str, services: dict[str, Service]) -> str:
     return service_unit(name, other, kind)
 
 
+@functools.lru_cache(maxsize=256)
 def dynamic_user(name: str) -> str:
     """Return the name of the user that an environment's services have when none is said.
 

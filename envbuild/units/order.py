@@ -29,7 +29,9 @@ def of_service(
         own = [names.NODES, *([names.SHARES] if cards.is_cut(wish) else [])]
         requires += own
         after += [*own, *_AFTER_CARDS]
-    after = list(dict.fromkeys([*after, server] if server else after))
+    if server:
+        after.append(server)
+    after = list(dict.fromkeys(after))
     wants = [ONLINE] if ONLINE in after and ONLINE not in requires else []
     if system and cards.is_watched(wish):
         wants.append(names.PCIE)

@@ -31,11 +31,16 @@ class Seen:
 
 def seen(service: Service, origin: Origin) -> Seen:
     """Return the paths that a service needs, by what has to be said of them."""
-    write = dict.fromkeys(map(_normal, service.write))
-    needed = [origin.prefix, argv(service.exec)[0], service.working_directory or ""]
-    needed = [_normal(path) for path in needed if _is_hidden(path)]
+    needed = (origin.prefix, argv(service.exec)[0], service.working_directory or "")
+    return _seen(service.read, service.write, needed)
+
+
+@functools.lru_cache(maxsize=256)
+def _seen(reads: tuple[str, ...], writes: tuple[str, ...], paths: tuple[str, ...]) -> Seen:
+    write = dict.fromkeys(map(_normal, writes))
+    needed = [_normal(path) for path in paths if _is_hidden(path)]
     shown = [path for path in needed if not any(_within(path, one) for one in write)]
-    read = dict.fromkeys(map(_normal, service.read))
+    read = dict.fromkeys(map(_normal, reads))
     return Seen(
         read=tuple(path for path in read if not _is_hidden(path)),
         write=tuple(path for path in write if not _is_hidden(path)),

@@ -38,6 +38,7 @@ class Templates:
             keep_trailing_newline=True,
             auto_reload=False,
         )
+        self._found: dict[str, jinja2.Template] = {}
 
     def text(self, name: str, values: Mapping[str, Any]) -> str:
         """Return the text that a template makes of values.
@@ -46,7 +47,12 @@ class Templates:
             InputError: The template is wrong, or a value would not stay on its line.
         """
         try:
-            return self._environment.get_template(f"{name}.j2").render(values)
+            template = self._found.get(name)
+            if template is None:
+                template = self._found[name] = self._environment.get_template(f"{name}.j2")
+                # a ChainMap, which every `render` would walk
+                template.globals = dict(template.globals)
+            return template.render(values)
         except jinja2.TemplateSyntaxError as error:
             source = error.filename or f"{name}.j2"
             message = f"{source}:{error.lineno}: {error.message}"
@@ -82,6 +88,8 @@ def render(
     try:
         for unit, template, values in _wanted(loaded, origin, manager):
             shared = unit in {names.NODES, names.PCIE, names.SHARES}
+            if shared and unit in found:
+                continue
             header = of_service if template in {"mps", "service"} else head
             if shared:
                 header = [f"{_WRITTEN_BY}`", _NOT_TO_EDIT]
@@ -157,7 +165,11 @@ def _one_line(value: object) -> object:
     Raises:
         ValueError: It holds a line end.
     """
-    if isinstance(value, str) and ("\n" in value or "\r" in value or "\0" in value):
+    if (
+        isinstance(value, str)
+        and not value.isprintable()
+        and ("\n" in value or "\r" in value or "\0" in value)
+    ):
         message = f"a value may not hold a line end: {value!r}"
         raise ValueError(message)
     return value

@@ -5,6 +5,8 @@ From the man pages' "Added in version" (systemd.service(5), .exec(5), .resource-
 old as `model.OLDEST`.
 """
 
+import functools
+import re
 from typing import Final
 
 SINCE: Final[dict[str, tuple[int, str]]] = {
@@ -48,6 +50,7 @@ SINCE: Final[dict[str, tuple[int, str]]] = {
 }
 
 
+@functools.cache
 def missing(version: int) -> frozenset[str]:
     """Return the directives that a version lacks."""
     return frozenset(name for name, (since, _) in SINCE.items() if since > version)
@@ -55,14 +58,14 @@ def missing(version: int) -> frozenset[str]:
 
 def fitted(text: str, lacks: frozenset[str]) -> str:
     """Return a unit without the directives that are lacked, each replaced by a comment."""
-    if not any(f"\n{name}=" in text for name in lacks):
-        return text
-    return "".join(_fitted(line, lacks) for line in text.splitlines(keepends=True))
+    return _lines_of(lacks).sub(_fitted, text) if lacks else text
 
 
-def _fitted(line: str, lacks: frozenset[str]) -> str:
-    name, _, _ = line.partition("=")
-    if name not in lacks:
-        return line
-    since, lost = SINCE[name]
-    return f"# {name}= needs systemd {since}{': ' if lost else ''}{lost}\n"
+@functools.cache
+def _lines_of(lacks: frozenset[str]) -> re.Pattern[str]:
+    return re.compile(rf"\n({'|'.join(sorted(lacks))})=[^\n]*")
+
+
+def _fitted(line: re.Match[str]) -> str:
+    since, lost = SINCE[line[1]]
+    return f"\n# {line[1]}= needs systemd {since}{': ' if lost else ''}{lost}"

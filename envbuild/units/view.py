@@ -3,31 +3,25 @@
 The defaults stand here; `docs/services.md` gives their reasons.
 """
 
-import math
-from collections.abc import Callable, Iterable, Mapping
+import functools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from envbuild.document import Path
-from envbuild.recipe import signals, words
+from envbuild.recipe import words
 from envbuild.recipe.model import Recipe
-from envbuild.recipe.service import Limits, Restart, Service, Stop
-from envbuild.recipe.service_checks import MARGIN_S, argv, gpu_of
-from envbuild.units import cards, escape, names, order
+from envbuild.recipe.service import Limits, Service
+from envbuild.recipe.service_checks import argv, gpu_of
+from envbuild.units import cards, escape, names, order, times
 from envbuild.units.model import Manager, Origin
 from envbuild.units.paths import Seen, seen
 
 View = dict[str, Any]
 
-DELAY: Final = "5s"
-LIMIT: Final = 5
-INTERVAL_S: Final = 3600.0
 READY_S: Final = 300.0
 _STARTED_S: Final = 90.0
 _WAIT_S: Final = 30.0
-_LONGEST_DELAY: Final = "2min"
-_AS_STATUS: Final = 128
-_CLEAN: Final = ("SIGHUP", "SIGINT", "SIGTERM", "SIGPIPE")
 _UNSET: Final = ("PYTHONHOME", "PYTHONPATH")
 _CACHES: Final = (
     ("XDG_CACHE_HOME", ""),
@@ -35,6 +29,7 @@ _CACHES: Final = (
     ("TORCHINDUCTOR_CACHE_DIR", "/torchinductor"),
     ("CUDA_CACHE_PATH", "/cuda"),
 )
+_NO_FILES: Final = {"bind_read": (), "bind_write": (), "read": (), "write": ()}
 _LIMITS: Final = (
     ("CPUWeight", "cpu_weight"),
     ("CPUQuota", "cpu_quota"),
@@ -246,16 +241,16 @@ def _command(
     program, *rest = argv(command)
     if not program.startswith("/"):
         program = f"{origin.prefix}/bin/{program}"
-    words_ = [_at(path, escape.program, program), *(_at(path, escape.word, one) for one in rest)]
-    return finish(" ".join(words_))
+    return finish(_at(path, escape.command, program, rest))
 
 
 def _condition(wish: Service, path: Path, origin: Origin, *, gpu: bool) -> str:
     """Return the check before each start; it leaves what may come half of the time to start."""
-    limit_s = min(2 * _WAIT_S, words.seconds(_start(wish)))
-    told = ["cards", f"{int(limit_s / 2)}"] if gpu else ["host"]
     script = _at((*path, "exec"), escape.word, f"{origin.own}/may_start.sh")
-    return " ".join(["/bin/sh", script, *told])
+    if not gpu:
+        return f"/bin/sh {script} host"
+    limit_s = min(2 * _WAIT_S, words.seconds(_start(wish)))
+    return f"/bin/sh {script} cards {int(limit_s / 2)}"
 
 
 def _ready(wish: Service, path: Path, origin: Origin, finish: Callable[[str], str]) -> str | None:
@@ -278,65 +273,46 @@ def _environment(
     wish: Service, path: Path, cache: str, state: str, finish: Callable[[str], str]
 ) -> list[str]:
     """Return the assignments: caches and home, and what the recipe says, which wins."""
-    own = [(name, f"%C/{cache}{folder}") for name, folder in _CACHES]
-    if state:
-        own.insert(0, ("HOME", f"%S/{state}"))
-    found = [f'"{name}={value}"' for name, value in own if name not in wish.environment]
-    for name, value in wish.environment.items():
-        place = (*path, "environment", name)
-        found.append(finish(_at(place, escape.assignment, name, value)))
+    told = wish.environment
+    found = [f'"HOME=%S/{state}"'] if state and "HOME" not in told else []
+    found += [text for name, text in _caches(cache) if name not in told]
+    for name, value in told.items():
+        try:
+            found.append(finish(escape.assignment(name, value)))
+        except ValueError as error:
+            raise Unwritable((*path, "environment", name), str(error)) from None
     return found
 
 
-def _files(files: Seen, path: Path, finish: Callable[[str], str]) -> Mapping[str, Any]:
-    def listed(field: str, paths: Iterable[str]) -> list[str]:
-        return [finish(_at((*path, field), escape.listed, one)) for one in paths]
+@functools.lru_cache(maxsize=256)
+def _caches(cache: str) -> tuple[tuple[str, str], ...]:
+    return tuple((name, f'"{name}=%C/{cache}{folder}"') for name, folder in _CACHES)
 
-    return {
+
+def _files(files: Seen, path: Path, finish: Callable[[str], str]) -> Mapping[str, Any]:
+    found: dict[str, Any] = {
         "home": "tmpfs" if files.bind_read or files.bind_write else "yes",
-        "bind_read": listed("read", files.bind_read),
-        "bind_write": listed("write", files.bind_write),
-        "read": listed("read", files.read),
-        "write": listed("write", files.write),
+        **_NO_FILES,
     }
+    for key, field, paths in (
+        ("bind_read", "read", files.bind_read),
+        ("bind_write", "write", files.bind_write),
+        ("read", "read", files.read),
+        ("write", "write", files.write),
+    ):
+        if paths:
+            place = (*path, field)
+            found[key] = [finish(_at(place, escape.listed, one)) for one in paths]
+    return found
 
 
 def _times(wish: Service, *, gpu: bool) -> Mapping[str, Any]:
-    restart, stop = restart_of(wish, gpu=gpu), wish.stop or Stop()
-    runs_to_its_end = wish.kind in {"oneshot", "timer"}
-    policy = "no" if wish.restart is None and runs_to_its_end else restart.policy
-    limit = restart.limit or LIMIT
     return {
+        **times.restarts(wish.restart, runs_to_its_end=wish.kind in {"oneshot", "timer"}, gpu=gpu),
+        **times.stops(wish.stop),
         "timeout_start": _start(wish),
-        "restart": policy,
-        "restart_delay": restart.delay or DELAY,
-        "restart_steps": (restart.steps or limit) if restart.max_delay else None,
-        "restart_max_delay": restart.max_delay,
-        "restart_prevent": " ".join(map(str, restart.not_on)),
-        "start_limit_interval": restart.interval or span(interval_s(restart)),
-        "start_limit_burst": limit,
-        "kill_signal": stop.signal if stop.signal != "SIGTERM" else None,
-        "success": _success(stop.signal),
-        "timeout_stop": stop.timeout or span(stop_s(stop)),
         "watchdog": wish.watchdog,
     }
-
-
-def restart_of(wish: Service, *, gpu: bool) -> Restart:
-    """Return how a service is restarted: with cards the delay grows, since drivers come late."""
-    found = wish.restart or Restart()
-    if not gpu or found.max_delay is not None:
-        return found
-    grown = found.model_copy(update={"max_delay": _LONGEST_DELAY})
-    grows = words.seconds(found.delay or DELAY) < words.seconds(_LONGEST_DELAY)
-    ends = found.interval is None or burst_s(grown) <= words.seconds(found.interval)
-    return grown if grows and ends else found
-
-
-def _success(signal: str) -> str:
-    """Return how an orderly stop ends: the code of a shell, and a signal systemd takes for none."""
-    code = f"{_AS_STATUS + (signals.number(signal) or 0)}"
-    return code if signal in _CLEAN else f"{code} {signal}"
 
 
 def _start(wish: Service) -> str:
@@ -344,32 +320,8 @@ def _start(wish: Service) -> str:
         return "infinity"
     ready = wish.readiness
     if ready is None or ready.kind == "none":
-        return span(_STARTED_S)
-    return ready.timeout or span(READY_S)
-
-
-def stop_s(stop: Stop) -> float:
-    """Return how long a service has to stop where the recipe does not say."""
-    return MARGIN_S + (words.seconds(stop.checkpoint_time) if stop.checkpoint_time else 0.0)
-
-
-def burst_s(restart: Restart) -> float:
-    """Return the least time in which as many starts fall as the limit allows."""
-    longest = words.seconds(restart.max_delay or restart.delay or DELAY)
-    return longest * (restart.limit or LIMIT)
-
-
-def interval_s(restart: Restart) -> float:
-    """Return the interval of the start limit where the recipe does not say: it is reached."""
-    return max(INTERVAL_S, 2 * burst_s(restart))
-
-
-def span(seconds: float) -> str:
-    """Write a time as systemd reads it."""
-    if math.isinf(seconds):
-        return "infinity"
-    whole = math.ceil(seconds)
-    return f"{whole}s"
+        return times.span(_STARTED_S)
+    return ready.timeout or times.span(READY_S)
 
 
 def _wanted_by(wish: Service, *, system: bool) -> str | None:
