@@ -280,7 +280,7 @@ def _log(host: Host) -> str:
 def _daemons(host: Host) -> str:
     daemons = host.machine.daemons
     running = [
-        f"{daemon.name} {known(daemon.version) or ''}".strip()
+        f"{daemon.name} {known(daemon.runs) or known(daemon.version) or ''}".strip()
         for daemon in daemons
         if known(daemon.running)
     ]

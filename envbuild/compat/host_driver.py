@@ -8,7 +8,7 @@ from envbuild.compat.host_words import capability, card_name, cards, driver_of, 
 from envbuild.compat.model import Facts
 from envbuild.compat.triangle import driver_floor
 from envbuild.findings import Finding, Severity
-from envbuild.host.machine import DeviceNode, Driver, Host
+from envbuild.host.machine import Daemon, DeviceNode, Driver, Host
 from envbuild.host.model import NvmlState
 from envbuild.host.readings import NOT_ASKED, NoAnswer, Value, known
 
@@ -20,6 +20,7 @@ _NODES = (
     "CUDA reaches the cards through /dev/nvidia*, which setuid nvidia-modprobe makes where it is"
     " there (NVIDIA, CUDA Installation Guide for Linux, Device Node Verification)"
 )
+_RESTART = "systemctl restart nvidia-fabricmanager, with nothing on the cards"
 _FABRIC = (
     "with NVSwitches, CUDA starts only once the fabric manager has set them up, else"
     " cudaErrorSystemNotReady (802); its version has to be the driver's (NVIDIA, Fabric Manager"
@@ -349,22 +350,36 @@ def _fabric(host: Host) -> Iterator[Finding]:
             why=_FABRIC,
             hint="wait, then look: journalctl -u nvidia-fabricmanager",
         )
-    if switches and manager is not None and known(manager.replaced):
+    if switches and manager is not None:
+        yield from _manager(manager, driver_of(host))
+
+
+def _manager(manager: Daemon, driver: str | None) -> Iterator[Finding]:
+    """Yield what the fabric manager's versions have against the driver's."""
+    runs, version = known(manager.runs), known(manager.version)
+    differs = [
+        (said, where, hint)
+        for said, where, hint in (
+            (runs, "the running program", _RESTART),
+            (version, "its package", f"install nvidia-fabricmanager of {driver}"),
+        )
+        if said and driver and numbers(said) != numbers(driver)
+    ]
+    for said, where, hint in differs:
+        yield Finding(
+            code="fabric-manager-differs",
+            severity=Severity.ERROR,
+            where="nv-fabricmanager",
+            what=f"{where} is of {said}, the driver of {driver}",
+            why=_FABRIC,
+            hint=hint,
+        )
+    if known(manager.replaced) and not runs:
         yield Finding(
             code="fabric-manager-differs",
             severity=Severity.WARNING,
             where="nv-fabricmanager",
             what="its program was replaced since it started: it runs an earlier release",
             why=_FABRIC,
-            hint="systemctl restart nvidia-fabricmanager, with nothing on the cards",
-        )
-    version, driver = (known(manager.version) if manager else None), driver_of(host)
-    if switches and version and driver and numbers(version) != numbers(driver):
-        yield Finding(
-            code="fabric-manager-differs",
-            severity=Severity.ERROR,
-            where="nv-fabricmanager",
-            what=f"its package is of {version}, the driver of {driver}",
-            why=_FABRIC,
-            hint=f"install nvidia-fabricmanager of {driver}",
+            hint=_RESTART,
         )

@@ -1,11 +1,16 @@
 """The driver's programs in the background: whether they run, and of which release they are."""
 
+import os
 import re
+import stat
+from pathlib import Path, PurePosixPath
 
+from envbuild.errors import ToolError
 from envbuild.host import rpm
 from envbuild.host.machine import Daemon
-from envbuild.host.readings import NoPermission, Reading, Unsupported, Value, known
+from envbuild.host.readings import NoAnswer, NoPermission, Reading, Unsupported, Value, known
 from envbuild.host.tree import Tree, then
+from envbuild.tools.run import Runner, base_environment, run
 
 _PACKAGES = {
     "nv-fabricmanager": ("nvidia-fabricmanager", "nvidia-fabric-manager"),
@@ -14,14 +19,23 @@ _PACKAGES = {
     "nv-hostengine": ("datacenter-gpu-manager",),
 }
 """Names of the packages that hold each, as dpkg (with `-BRANCH` behind it) and rpm have them."""
+_MANAGER = "nv-fabricmanager"
+_SAYS = re.compile(r"Fabric Manager version is\s*:\s*(\d[\d.]*\d)")
+"""What `nv-fabricmanager --version` prints: "Fabric Manager version is : 535.161.08"."""
+_PATIENCE_S = 2
 _COMM = 15
 _DPKG = "var/lib/dpkg/status"
 
 
-def read(tree: Tree, driver_tree: Tree) -> tuple[Daemon, ...]:
+def read(tree: Tree, driver_tree: Tree, *, runner: Runner = run) -> tuple[Daemon, ...]:
     """Return which of the driver's daemons run, and the versions of their packages.
 
     A process's name in /proc has 15 characters at most (proc(5), `comm`).
+
+    Args:
+        tree: Where /proc is.
+        driver_tree: Where the list of packages is.
+        runner: Starts the fabric manager's program, which prints its version and ends.
     """
     numbers = then(tree.names("proc"), lambda names: [one for one in names if one.isdigit()])
     running: dict[str, str] = {}
@@ -35,6 +49,7 @@ def read(tree: Tree, driver_tree: Tree) -> tuple[Daemon, ...]:
             running=_runs(name[:_COMM] in running, hidden=hidden),
             version=_version(versions, names),
             replaced=_replaced(tree, running.get(name[:_COMM])),
+            runs=_runs_version(tree, name, running.get(name[:_COMM]), runner),
         )
         for name, names in _PACKAGES.items()
     )
@@ -58,6 +73,44 @@ def _replaced(tree: Tree, number: str | None) -> Reading[bool]:
     except OSError as error:
         return tree.silence(path, error)
     return Value(str(target).endswith(" (deleted)"))
+
+
+def _runs_version(tree: Tree, name: str, number: str | None, runner: Runner) -> Reading[str]:
+    """Return the version that a process's program says of itself, also where it was replaced."""
+    if name != _MANAGER:
+        return Unsupported("only nv-fabricmanager is asked")
+    if number is None:
+        return Unsupported("it does not run")
+    if tree.root != Path("/"):
+        return Unsupported("it is asked on its own system alone")
+    program = _program(tree, f"proc/{number}", name)
+    if not isinstance(program, Value):
+        return program
+    try:
+        argv = (program.value, "--version")
+        done = runner(argv, env=base_environment(), timeout_s=_PATIENCE_S, check=False)
+    except ToolError as error:
+        return NoAnswer(f"{name} --version: {error}")
+    said = _SAYS.search(done.stdout)
+    return Value(said[1]) if said else NoAnswer(f"{name} --version says no version")
+
+
+def _program(tree: Tree, process: str, name: str) -> Reading[Path]:
+    """Return the very file that a process runs (proc(5), `exe`), where it may be started.
+
+    Any user can start a process of any name: it has to be root's or this user's own, as has the
+    file, which is called so itself and which nobody else can write.
+    """
+    path = f"{process}/exe"
+    try:
+        called = PurePosixPath(str((tree.root / path).readlink()).removesuffix(" (deleted)")).name
+        status, owner = (tree.root / path).stat(), (tree.root / process).stat().st_uid
+    except OSError as error:
+        return tree.silence(path, error)
+    others = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    if called != name or others or not {status.st_uid, owner} <= {0, os.geteuid()}:
+        return NoAnswer(f"/{path} is no program that only root can have written")
+    return Value(tree.root / path)
 
 
 def _versions(tree: Tree) -> Reading[dict[str, str]]:

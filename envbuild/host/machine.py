@@ -204,12 +204,14 @@ class Daemon:
         running: Whether a process of that name is there.
         version: Its package's version, as dpkg or rpm has it.
         replaced: Whether its program's file was replaced since it started.
+        runs: The version that the program which runs says of itself.
     """
 
     name: str
     running: Reading[bool] = NOT_ASKED
     version: Reading[str] = NOT_ASKED
     replaced: Reading[bool] = NOT_ASKED
+    runs: Reading[str] = NOT_ASKED
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

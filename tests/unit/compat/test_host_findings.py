@@ -157,6 +157,26 @@ def test_a_fabric_manager_whose_file_was_replaced(whole: HostTree) -> None:
     assert found.what == "its program was replaced since it started: it runs an earlier release"
 
 
+def test_a_fabric_manager_that_runs_in_another_version_than_its_package(whole: HostTree) -> None:
+    whole.switch("0000:05:00.0").process(900, "nv-fabricmanager")
+    whole.package("nvidia-fabricmanager-580", "580.95.05-1")
+    seen = host(whole, nvml(gpu()))
+    (manager,) = (one for one in seen.machine.daemons if one.name == "nv-fabricmanager")
+
+    def found(**said: Any) -> list[Finding]:  # noqa: ANN401
+        machine = replace(seen.machine, daemons=(replace(manager, **said),))
+        findings = examine(replace(seen, machine=machine), facts(), today=_DAY)
+        return [one for one in findings if one.code == "fabric-manager-differs"]
+
+    assert found(runs=Value("580.95.05"), replaced=Value(value=True)) == []
+    (running,) = found(runs=Value("580.82.07"), replaced=Value(value=True))
+    assert running.severity is Severity.ERROR
+    assert running.what == "the running program is of 580.82.07, the driver of 580.95.05"
+    assert running.hint == "systemctl restart nvidia-fabricmanager, with nothing on the cards"
+    both = found(runs=Value("580.82.07"), version=Value("580.82.07"))
+    assert [one.what.split(" is of ")[0] for one in both] == ["the running program", "its package"]
+
+
 def test_adapters_for_rdma_and_the_module_between(whole: HostTree) -> None:
     codes = {one.code for one in examine(host(whole), facts(), today=_DAY)}
     assert not codes & {"peermem-missing", "peermem-alone"}
