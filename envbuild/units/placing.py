@@ -211,20 +211,26 @@ def _start_anew(folder: Path, paths: Sequence[str], systemd: Systemd) -> None:
 def remove(folder: Path, name: str, *, systemd: Systemd) -> tuple[str, ...]:
     """Remove an environment's units and drop-ins, stopped by then; return what went.
 
+    What does not come to its end leaves them to the next command, which puts them back.
+
     Raises:
         StoreError: A file cannot be removed.
         ToolFailed: systemd refuses.
     """
     found = record.read(folder, name)
     texts = _texts(folder, name)
-    if found is not None:
-        systemd.disable(unit for unit in found.enabled if (folder / unit).is_file())
     if (folder / names.NODES).is_file() and not any(
         names.NODES in other.files for other in record.others(folder, name)
     ):
         text = compare.read(folder / names.NODES) or ""
         if found is not None and found.files.get(names.NODES) == _digest(text):
             texts[names.NODES] = text
+    if found is not None:
+        enabled = tuple(unit for unit in found.enabled if (folder / unit).is_file())
+        pending = Pending(before=dict(texts), disabled=enabled)
+        record.write(folder, replace(found, pending=pending))
+        systemd.disable(enabled)
+        _sync(folder)
     _put(folder, dict.fromkeys(texts))
     record.remove(folder, name)
     if texts:

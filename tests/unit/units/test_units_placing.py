@@ -1,11 +1,15 @@
 """What a change that did not come to its end leaves, and what the next command makes of it."""
 
+from collections.abc import Sequence
+from os import PathLike
 from pathlib import Path
 
 import pytest
 from unit.units.rendering import rendered
 
 from envbuild.errors import StoreError
+from envbuild.tools.run import Completed
+from envbuild.tools.systemd import Systemd
 from envbuild.units import placing, record
 from envbuild.units.record import Pending, Record
 
@@ -64,3 +68,31 @@ def test_a_damaged_record_is_told(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="damaged"):
         record.read(tmp_path, "x")
     assert record.others(tmp_path, "y") == ()
+
+
+def test_a_removal_that_did_not_end_is_undone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = rendered("services: {a: {exec: x}}")[_UNIT]
+    (tmp_path / _UNIT).write_text(text)
+    installed = Record(name="x", store="/s", files={_UNIT: "-"}, enabled=(_UNIT,))
+    record.write(tmp_path, installed)
+
+    def lost(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(record, "remove", lost)
+        with pytest.raises(KeyboardInterrupt):
+            placing.remove(tmp_path, "x", systemd=Systemd(runner=_quiet))
+    assert not (tmp_path / _UNIT).exists()
+    found = placing.recover(tmp_path, "x", systemd=None)
+    assert (tmp_path / _UNIT).read_text() == text
+    assert found == installed
+    placing.remove(tmp_path, "x", systemd=Systemd(runner=_quiet))
+    assert record.read(tmp_path, "x") is None
+
+
+def _quiet(argv: Sequence[str | PathLike[str]], **_: object) -> Completed:
+    """Stand in for systemd's programs, which then do all that they are told."""
+    return Completed(argv=tuple(map(str, argv)), status=0, stdout="", stderr="")
