@@ -117,11 +117,11 @@ def fuzz(session: nox.Session) -> None:
 
 @nox.session
 def cuts(session: nox.Session) -> None:
-    """Power cuts of `units install` in a machine: a hundred replayed, two real."""
+    """Power cuts in a machine: a hundred replayed of install and remove, of switch, three real."""
     session.install("-e", ".[test]")
     env = {"ENVBUILD_CUTS": "100"}
     told = ("--junit-xml", "build/cuts.xml", "-o", "junit_family=xunit1")
-    session.run("pytest", "tests/system/test_install.py", *told, *session.posargs, env=env)
+    session.run("pytest", "tests/system/test_cuts.py", *told, *session.posargs, env=env)
 
 
 @nox.session

@@ -307,10 +307,12 @@ def _mib(text: str, whole: float) -> float:
 
 
 def _properties(host: Host, wish: argparse.Namespace, got: Card) -> list[str]:
-    found = ["DeviceAllow=", *(f"DeviceAllow={node}" for node in (*_NODES, *got["nodes"]))]
+    found: list[str] = []
     if wish.affinity == "auto":
         cards = [card for card in host.cards() if card["address"] in got["addresses"]]
         found += [f"{name}={value}" for name, value in host.near(cards).items()]
+    # Sorted by name: systemd 252 takes its own files for changed ones where they are not.
+    found += ["DeviceAllow=", *(f"DeviceAllow={node}" for node in (*_NODES, *got["nodes"]))]
     return found
 
 

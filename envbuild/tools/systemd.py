@@ -106,6 +106,14 @@ class Systemd:
         done = self._run(["systemctl", *self._to(), "show", f"--property={asked}", "--", *sought])
         return tuple(map(_properties, filter(str.strip, done.stdout.split("\n\n"))))
 
+    def read_at(self) -> float | None:
+        """Return when it read its units last (Unix time), None where it does not say."""
+        done = self._run(
+            ["systemctl", *self._to(), "show", "--property=UnitsLoadTimestampMonotonic"]
+        )
+        ago = seconds_since(_properties(done.stdout), "UnitsLoadTimestampMonotonic")
+        return None if ago is None else time.time() - ago
+
     def last_words(
         self, unit: str, invocation: str = "", *, lines: int, own: bool = False
     ) -> tuple[str, ...]:

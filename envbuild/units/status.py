@@ -1,8 +1,10 @@
 """What the units of an environment do now: one row each."""
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from envbuild.tools.systemd import Properties, Systemd, number, seconds_since
@@ -15,10 +17,13 @@ _PROPERTIES: Final = (
     "CPUUsageNSec",
     "DeviceAllow",
     "NeedDaemonReload",
+    "FragmentPath",
+    "DropInPaths",
     "UnitFileState",
 )
 _CARD: Final = re.compile(r"^/dev/(?:nvidia|char/195:)(\d+) ", re.MULTILINE)
 _MOST_CARDS: Final = 250
+_SET: Final = "/system.control/"  # where `systemctl set-property` writes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -94,9 +99,33 @@ def _state(one: Properties) -> str:
     return one.get("ActiveState", "unknown")
 
 
+def _is_changed(systemd: Systemd, one: Properties) -> bool:
+    """Tell whether files of a unit were changed after systemd read them.
+
+    Once properties were set, as a service's cards are, systemd says so of drop-ins whose order is
+    not that of their names (seen with 252): then their times are looked at.
+    """
+    if one.get("NeedDaemonReload") != "yes":
+        return False
+    files = [one.get("FragmentPath", ""), *one.get("DropInPaths", "").split()]
+    own = [file for file in files if _SET not in file]
+    read_at = systemd.read_at()
+    if len(own) == len(files) or read_at is None:
+        return True
+    folders = {file.rpartition("/")[0] for file in own[1:]}
+    return any(_changed_at(path) > read_at for path in (*own, *folders))
+
+
+def _changed_at(path: str) -> float:
+    try:
+        return Path(path).stat().st_mtime
+    except OSError:
+        return math.inf
+
+
 def _why(systemd: Systemd, one: Properties) -> str:
     state, sub = one.get("ActiveState"), one.get("SubState")
-    if one.get("NeedDaemonReload") == "yes":
+    if _is_changed(systemd, one):
         return "its file was changed after systemd read it: systemctl daemon-reload"
     if state == "active":
         return ""

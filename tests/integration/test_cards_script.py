@@ -97,9 +97,9 @@ def test_two_services_get_different_cards(host: Host) -> None:
         "CUDA_VISIBLE_DEVICES": "GPU-2",
     }
     assert host.told()[1] == (
-        "set-property --runtime b.service DeviceAllow= DeviceAllow=/dev/nvidiactl rw "
-        "DeviceAllow=char-nvidia-uvm rw DeviceAllow=/dev/nvidia0 rw "
-        "AllowedCPUs=0-7 AllowedMemoryNodes=0"
+        "set-property --runtime b.service AllowedCPUs=0-7 AllowedMemoryNodes=0 "
+        "DeviceAllow= DeviceAllow=/dev/nvidiactl rw "
+        "DeviceAllow=char-nvidia-uvm rw DeviceAllow=/dev/nvidia0 rw"
     )
 
 

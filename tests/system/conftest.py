@@ -5,11 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from system import image, machine, payload
+from system import image, machine, marks, payload
 
-# The machine has numbers and nodes of cards, but none on its PCI bus, which the check before a
-# start looks for; it has tests of its own.
-_NO_CHECK = "[Service]\nExecCondition=\n"
 _SUITE = os.environ.get("ENVBUILD_SYSTEM_SUITE", image.SUITES[0])
 
 
@@ -36,7 +33,7 @@ def disk(booted: machine.Snapshot, run_folder: Path) -> Path:
     path = run_folder / "payload.raw"
     with image.locked(run_folder):
         if not path.exists():
-            payload.make_payload(booted.image, path)
+            payload.make_payload(booted.image, path, moves=marks.LONG or marks.CUTS > 0)
     return path
 
 
@@ -57,9 +54,6 @@ def prepared(booted: machine.Snapshot, disk: Path, run_folder: Path) -> machine.
         if not folder.exists():
             folder.mkdir()
             with booted.fork(disk) as made:
-                for service in ("card", "other", "pinned"):
-                    unit = f"envbuild-plain.{service}.service"
-                    made.put(f"/etc/systemd/system/{unit}.d/10-cards.conf", _NO_CHECK)
                 made.put("/etc/credentials/token", "hidden", mode="600")
                 payload.bring(made)
                 made.save(folder)

@@ -1,4 +1,4 @@
-"""Makes the machine of the tests: a Debian, its kernel, a module, a disk; kept between runs.
+"""Makes the machine of the tests: a Debian, its kernel, modules, a disk; kept between runs.
 
 `python tests/system/image.py [SUITE]` makes and boots it where it is missing. Everything lies in
 `$XDG_CACHE_HOME/envbuild-system-tests/SUITE-KEY`; the key comes from what it is made of, so that
@@ -133,7 +133,7 @@ def _cache() -> Path:
 
 
 def _folder(suite: str) -> Path:
-    files = sorted(file for part in ("guest", "fakenv") for file in (HERE / part).iterdir())
+    files = sorted(file for part in ("guest", "driver") for file in (HERE / part).iterdir())
     return _cache() / f"{suite}-{key(HERE / 'image.py', *files)}"
 
 
@@ -183,7 +183,7 @@ def _quoted(text: str) -> str:
 
 
 def _kernel(packages: Path, kernel: Path) -> None:
-    """Unpack a kernel, build the module against it, keep both and the modules that are used."""
+    """Unpack a kernel, build modules against it, keep it, them and its own that are used."""
     unpacked = packages / "unpacked"
     for package in packages.glob("*.deb"):
         run(["dpkg-deb", "--extract", package, unpacked])
@@ -191,15 +191,17 @@ def _kernel(packages: Path, kernel: Path) -> None:
     (headers,) = sources.glob("linux-headers-*-cloud-amd64")
     makefile = headers / "Makefile"
     makefile.write_text(makefile.read_text().replace("/usr/src", f"{sources}"))
-    shutil.copytree(HERE / "fakenv", packages / "fakenv")
+    shutil.copytree(HERE / "driver", packages / "driver")
     # Its makefile names the compiler by the version that Debian built the kernel with.
-    run(["make", "-s", "-C", headers, f"M={packages}/fakenv", "CC=gcc", "modules"])
+    run(["make", "-s", "-C", headers, f"M={packages}/driver", "CC=gcc", "modules"])
     (modules,) = (unpacked / "lib/modules").iterdir()
     for folder in _MODULES:
         shutil.copytree(modules / "kernel" / folder, kernel / "modules/kernel" / folder)
     for file in modules.glob("modules.*"):
         shutil.copy(file, kernel / "modules")
-    shutil.copy(packages / "fakenv/fakenv.ko", kernel)
+    (kernel / "modules/extra").mkdir()
+    for file in (packages / "driver").glob("*.ko"):
+        shutil.copy(file, kernel / "modules/extra")
     (image_,) = (unpacked / "boot").glob("vmlinuz-*")
     shutil.copy(image_, kernel)
 
@@ -211,7 +213,7 @@ def _furnish(root: Path, kernel: Path) -> None:
     shutil.copy(HERE / "guest/agent.service", root / "etc/systemd/system")
     (root / "usr/local/lib").mkdir(parents=True, exist_ok=True)
     shutil.copy(HERE / "guest/agent.py", root / "usr/local/lib")
-    run(["sh", HERE / "guest/root.sh", root, kernel / "fakenv.ko"])
+    run(["sh", HERE / "guest/root.sh", root])
 
 
 def _initrd(root: Path, to: Path) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import uv
+from nvmlsim import simulator
 from system.image import PAYLOAD_BYTES, Image, make_disk, run
 from system.machine import Machine
 
@@ -20,8 +21,10 @@ import envbuild
 
 PROGRAMS = Path(__file__).parent / "programs"
 RECIPES = Path(__file__).parent / "recipes"
+OWN = ("plain",)
 SHIPPED = ("quickstart",)
-RENDERED = ("plain", "quickstart")  # their units are in the machine; others are installed by tests
+RENDERED = (*OWN, *SHIPPED)  # their units are in the machine; others are installed by tests
+MOVED = ("moved", "small")  # each with two generations
 STORE = "/var/lib/envbuild"
 HOME = "/srv"
 _PROGRAM = "/opt/envbuild"
@@ -48,19 +51,23 @@ Type=overlay
 Options=lowerdir=/payload/store,upperdir=/var/payload/store,workdir=/var/payload/work
 """,
 }
+_NVML = "usr/lib/x86_64-linux-gnu"
+_DRIVER = "550.54.15"  # as driver/nvidia.c says it
+_CARDS = 3  # of driver/cards.c
 _ENGINES = ("bin/uv", "bin/uvx", "rattler")  # large, and only `lock` and `create` need them
 
 
-def make_payload(image: Image, disk: Path) -> None:
+def make_payload(image: Image, disk: Path, *, moves: bool = False) -> None:
     """Make a disk with envbuild, the recipes of the tests with their locks, and a store of both.
 
     Args:
         image: The machine's.
         disk: Where.
+        moves: Whether there are environments with two generations, too; they take a while.
     """
     with tempfile.TemporaryDirectory(dir=image.folder) as work:
         with _opened(image, Path(work)) as (root, changed):
-            _fill(root)
+            _fill(root, moves=moves)
         files = Path(work) / "files"
         files.mkdir()
         for place, name in ((_PROGRAM, "program"), (STORE, "store"), (HOME, "home")):
@@ -68,15 +75,18 @@ def make_payload(image: Image, disk: Path) -> None:
         make_disk(disk, files, PAYLOAD_BYTES)
 
 
-def _fill(root: Path) -> None:
+def _fill(root: Path, *, moves: bool) -> None:
     site = _install(root)
     shutil.copytree(PROGRAMS, root / HOME[1:], dirs_exist_ok=True)
     shutil.copytree(RECIPES, root / HOME[1:] / "recipes")
-    own = [file.stem for file in sorted(RECIPES.glob("*.yaml"))]
-    for name in own:
+    _write_nvml(root / HOME[1:] / "nvml")
+    moved = MOVED if moves else ()
+    for name in (*OWN, *moved):
         _envbuild(root, ["lock", name])
-    for name in (*own, *SHIPPED):
+    for name in (*RENDERED, *moved):
         _envbuild(root, ["create", name])
+    for name in moved:
+        _envbuild(root, ["create", name, "--reinstall"])
     for name in RENDERED:
         _envbuild(root, ["units", name, "--output", "units"])
     for engine in _ENGINES:
@@ -99,6 +109,8 @@ def bring(machine: Machine) -> None:
         ln -s {_PROGRAM}/bin/envbuild /usr/local/bin
         mount -o ro,noload /dev/vdb /payload
         cp {HOME}/nvidia-* /usr/bin
+        cp -P {HOME}/nvml/* /{_NVML}
+        ldconfig
         cd /etc/systemd/system
         cp {HOME}/units/* .
         mkdir -p local-fs.target.wants
@@ -107,6 +119,29 @@ def bring(machine: Machine) -> None:
         systemctl start var-lib-envbuild.mount
         """
     )
+
+
+def _write_nvml(folder: Path) -> None:
+    """Write the driver's library, which is the simulator, and what it is to say of the cards."""
+    folder.mkdir()
+    library = folder / f"{simulator.LIBRARY.removesuffix('1')}{_DRIVER}"
+    shutil.copyfile(simulator.built(), library)
+    (folder / simulator.LIBRARY).symlink_to(library.name)
+    lines = [
+        *simulator.expanded("cards/h100.scn"),
+        f"system.gpus = {_CARDS}",
+        f"system.driver = {_DRIVER}",
+        f"system.library = 12.{_DRIVER}",
+        "system.cuda = 12040",
+        f"gpu.*.gsp.version = {_DRIVER}",
+    ]
+    for card in range(_CARDS):
+        lines += [
+            f"gpu.{card}.uuid = GPU-00000000-0000-4000-8000-{card:012}",
+            f"gpu.{card}.pci = 00000000:10:{card:02}.0",
+            f"gpu.{card}.minor = {card}",
+        ]
+    (folder / "nvmlsim.scenario").write_text("".join(f"{line}\n" for line in lines))
 
 
 @contextlib.contextmanager

@@ -5,8 +5,9 @@ the last flush, and keep later writes before earlier ones: so some of those are 
 """
 
 import random
+import re
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
@@ -16,11 +17,14 @@ from system.image import run
 from system.machine import Machine, Snapshot
 
 from envbuild.errors import EnvbuildError
-from envbuild.units import compare, placing
+from envbuild.store import history, present
+from envbuild.store.layout import Place, Store
+from envbuild.units import compare, placing, record
 
 _MAGIC = 0x6A736677736872
 _SECTOR = 512
 _FLUSH, _DISCARD = 1, 4
+_GENERATION = re.compile(r"/envs/small/generations/([0-9a-f-]+)/")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -103,25 +107,82 @@ def cut(folder: Path, log: Sequence[Write], lossy: random.Random | None) -> Iter
         run(["umount", root])
 
 
-def state(folder: Path, name: str) -> str:
+@contextmanager
+def store(folder: Path, root: Path, payload: Path) -> Iterator[Callable[[str], Place]]:
+    """Mount the store of a machine, which is on both of its disks; give environments by name.
+
+    Args:
+        folder: Where it may lie.
+        root: The first disk, mounted.
+        payload: The second one.
+    """
+    below, place = folder / "payload", folder / "store"
+    for each in (below, place):
+        each.mkdir(exist_ok=True)
+    upper = f"upperdir={root}/var/payload/store,workdir={root}/var/payload/work"
+    run(["mount", "-o", "loop,ro,noload", payload, below])
+    try:
+        words = ("-t", "overlay", "-o", f"lowerdir={below}/store,{upper}", "overlay", place)
+        run(["mount", *words])
+        try:
+            yield Store(root=place).place
+        finally:
+            run(["umount", place])
+    finally:
+        run(["umount", below])
+
+
+def units_state(folder: Path, name: str) -> str:
     """Return what a folder of units says of an environment once the next command has looked.
 
     `nothing`, the port that its service has, or `inconsistent: …`.
     """
+    wrong, texts = _recovered(folder, name, None)
+    if wrong or not texts:
+        return wrong or "nothing"
+    unit = texts[f"envbuild-{name}.web.service"]
+    return next(port for port in ("8001", "8002") if f" {port}\n" in unit)
+
+
+def moved_state(folder: Path, place: Place) -> str:
+    """Return which generation units and `current` name once the next command has looked.
+
+    Its ID, or `inconsistent: …`.
+    """
     try:
-        found = placing.recover(folder, name, systemd=None)
+        current = present.current(place)
+        moves = history.read(place)
     except EnvbuildError as error:
         return f"inconsistent: {error}"
+    if current is None or not present.complete(current):
+        return f"inconsistent: {current} is current"
+    if current.identifier not in {move.to for move in moves[-2:]}:
+        return f"inconsistent: {current.identifier} is current and not in the history"
+    wrong, texts = _recovered(folder, place.name, current.identifier)
+    named = {found for text in texts.values() for found in _GENERATION.findall(text)}
+    if named != {current.identifier}:
+        wrong = wrong or f"inconsistent: {current.identifier} is current, units name {named}"
+    return wrong or current.identifier
+
+
+def _recovered(folder: Path, name: str, current: str | None) -> tuple[str, dict[str, str]]:
+    """Let the next command look at a folder; return what is wrong and the files by their paths."""
+    try:
+        before = record.read(folder, name)
+        found = placing.recover(folder, name, systemd=None, current=current)
+    except EnvbuildError as error:
+        return f"inconsistent: {error}", {}
     paths = {*compare.own(folder, name), *placing.drop_ins(folder, name)}
-    if found is None:
-        return f"inconsistent: {sorted(paths)} without a record" if paths else "nothing"
-    if paths != set(found.files):
-        return f"inconsistent: {sorted(paths ^ set(found.files))}"
     texts = {path: compare.read(folder / path) or "" for path in paths}
+    if found is None:
+        return f"inconsistent: {sorted(paths)} without a record" if paths else "", texts
+    if paths != set(found.files):
+        return f"inconsistent: {sorted(paths ^ set(found.files))}", texts
     wrong = [
         path for path in paths if sha256(texts[path].encode()).hexdigest() != found.files[path]
     ]
     if wrong:
-        return f"inconsistent: {wrong} are not what was written"
-    unit = texts[f"envbuild-{name}.web.service"]
-    return next(port for port in ("8001", "8002") if f" {port}\n" in unit)
+        return f"inconsistent: {wrong} are not what was written", texts
+    if before is not None and before.pending is None:  # else systemd, which is not here, does it
+        wrong = [unit for unit in found.enabled if not [*folder.glob(f"*.wants/{unit}")]]
+    return (f"inconsistent: {wrong} are not started at boot" if wrong else ""), texts

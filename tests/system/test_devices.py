@@ -1,7 +1,9 @@
 """Which device nodes a service can open, with a module that has NVIDIA's numbers."""
 
+import json
 from collections.abc import Collection
 
+from system import marks
 from system.machine import Machine
 from system.test_services import said, unit
 
@@ -58,3 +60,48 @@ def test_a_card_is_given_back_and_swapped(guest: Machine) -> None:
     _look(guest, "card", "other")
     assert _opens(guest, "card", 4) == _with(["/dev/nvidia1"])
     assert _opens(guest, "other", 2) == _with(["/dev/nvidia0"])
+
+
+@marks.long
+def test_doctor_and_the_ledger_see_the_cards(guest: Machine) -> None:
+    guest.run(["systemctl", "start", unit("card"), unit("pinned")])
+    found = json.loads(guest.run("envbuild doctor --json").out)
+    uuids = [f"GPU-00000000-0000-4000-8000-{card:012}" for card in range(len(_CARDS))]
+    assert [gpu["uuid"]["value"] for gpu in found["host"]["nvml"]["gpus"]] == uuids
+    held = json.loads(guest.run("envbuild slice show --json").out)["units"]
+    assert held == {unit("card"): uuids[:1], unit("pinned"): uuids[2:]}
+    rows = json.loads(guest.run("envbuild units status plain --json").out)["units"]
+    told = {row["unit"]: (row["state"], row["cards"], row["why"]) for row in rows}
+    assert told[unit("card")] == ("active", [0], None)
+    assert told[unit("pinned")] == ("active", [2], None)
+
+
+@marks.long
+def test_the_check_before_a_start_looks_at_driver_and_nodes(guest: Machine) -> None:
+    """What is no for good is a refusal; what may come is waited for and tried again."""
+    needs = guest.run("ls /var/lib/envbuild/envs/plain/generations/*/.envbuild/needs.json").out
+    before = guest.run(f"cat {needs}").out
+    fields = json.loads(before)
+    fields["driver"]["value"] = ">=570"
+    guest.put(needs.strip(), json.dumps(fields, indent=1))
+    guest.run(["systemctl", "start", unit("card")])
+    assert guest.show(unit("card"), "ActiveState", "Result") == {
+        "ActiveState": "inactive",
+        "Result": "exec-condition",
+    }
+    shown = guest.run("envbuild units status plain --json", check=False)
+    assert shown.code == 1
+    (row,) = (row for row in json.loads(shown.out)["units"] if row["unit"] == unit("card"))
+    assert row["state"] == "refused"
+    assert "refused: driver-out-of-range (exit code 105)" in row["why"]
+    assert "it is for driver >=570, and this host runs 550.54.15" in row["why"]
+
+    guest.put(needs.strip(), before)
+    guest.run("rm /dev/nvidiactl")
+    guest.run(["systemctl", "start", "--no-block", unit("card")])
+    guest.until(lambda: guest.show(unit("card"), "ActiveState")["ActiveState"] == "activating")
+    guest.run("mknod -m 666 /dev/nvidiactl c 195 255")
+    assert _opens(guest, "card") == _with(["/dev/nvidia0"])
+    assert "the cards' nodes came late: it is started anew to see them" in guest.journal(
+        "-u", unit("card")
+    )

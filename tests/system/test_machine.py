@@ -1,15 +1,11 @@
 """The machine of the tests itself: what is written survives, what was not flushed is lost."""
 
-import os
-
-import pytest
+from system import marks
 from system.machine import Machine
 from system.test_services import WEB, unit
 
 
-@pytest.mark.skipif(
-    "ENVBUILD_SYSTEM_SUITE" not in os.environ, reason="takes minutes: nox -s system"
-)
+@marks.long
 def test_what_is_enabled_starts_at_boot(guest: Machine) -> None:
     guest.run(["systemctl", "enable", "--quiet", WEB, "envbuild-plain.asked.socket"])
     before = guest.run("cat /proc/sys/kernel/random/boot_id").out

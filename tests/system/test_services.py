@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from system import marks
 from system.machine import Machine
 
 WEB = "envbuild-plain.web.service"
@@ -75,9 +76,9 @@ def test_a_connection_starts_a_service_and_restarts_refuse_none(guest: Machine) 
     guest.run("python3 /srv/load.py 8080 /tmp/stop >/tmp/counts 2>&1 &")
     seen: set[str] = set()
     for doing in ("kill --signal=KILL", "restart", "restart"):
-        guest.until(lambda: _new(guest, seen))
+        guest.until(lambda: is_new(guest, unit("asked"), seen))
         guest.run(f"systemctl {doing} {unit('asked')}")
-    guest.until(lambda: _new(guest, seen))
+    guest.until(lambda: is_new(guest, unit("asked"), seen))
     guest.run("touch /tmp/stop")
     guest.until(lambda: guest.run("cat /tmp/counts").out)
     counts = json.loads(guest.run("cat /tmp/counts").out)
@@ -86,10 +87,26 @@ def test_a_connection_starts_a_service_and_restarts_refuse_none(guest: Machine) 
     assert counts["processes"] >= 3
 
 
-def _new(guest: Machine, seen: set[str]) -> bool:
+def is_new(guest: Machine, service: str, seen: set[str]) -> bool:
     """Tell whether a process that was not there yet serves, and take note of it."""
-    shown = guest.show(unit("asked"), "ActiveState", "MainPID")
+    shown = guest.show(service, "ActiveState", "MainPID")
     if shown["ActiveState"] != "active" or shown["MainPID"] in seen:
         return False
     seen.add(shown["MainPID"])
     return True
+
+
+@marks.long
+def test_a_start_limit_is_reached_and_told(guest: Machine) -> None:
+    name = unit("hopeless")
+    guest.run(["systemctl", "start", name], check=False)
+    guest.until(lambda: guest.show(name, "ActiveState")["ActiveState"] == "failed")
+    assert guest.journal("-u", name).count("status=3/NOTIMPLEMENTED") == 3  # as often as it may
+    shown = guest.run("envbuild units status plain --json", check=False)
+    assert shown.code == 1
+    (row,) = (row for row in json.loads(shown.out)["units"] if row["unit"] == name)
+    assert row["state"] == "failed"
+    assert "exit code 3; started too often, now left alone" in row["why"]
+    guest.run(["systemctl", "reset-failed", name])
+    guest.run(["systemctl", "start", name], check=False)
+    assert guest.journal("-u", name).count("status=3/NOTIMPLEMENTED") > 3

@@ -1,20 +1,17 @@
-// Character devices with the majors and names of NVIDIA's driver, that can be opened and nothing
-// more: whether a service may open a card is decided before a driver is asked. And what the driver
-// says of its cards below /proc/driver/nvidia/gpus.
+// Character devices with NVIDIA's major and names, that can be opened and nothing more: whether a
+// service may open a card is decided before a driver is asked. And what the driver says of itself
+// and of its cards below /proc/driver/nvidia; the cards are those of cards.c.
 #include <linux/fs.h>
 #include <linux/module.h>
+#include <linux/pci.h>
 #include <linux/proc_fs.h>
 #include <linux/seq_file.h>
 
-#define CARDS 195 // NVIDIA's own; the others are given by the kernel, as with the real driver
+#define MAJOR_OF_CARDS 195 // NVIDIA's own; the others are given by the kernel, as with the real driver
+#define DRIVER "550.54.15"
 
-static char *cards = "nvidia"; // drivers before 550.40 say "nvidia-frontend"
-module_param(cards, charp, 0444);
-static unsigned int count = 3;
-module_param(count, uint, 0444);
-static int uvm;
 static int caps;
-static struct proc_dir_entry *folder;
+static struct proc_dir_entry *folder, *gpus;
 
 static ssize_t nothing(struct file *file, char __user *to, size_t size, loff_t *offset)
 {
@@ -26,65 +23,81 @@ static const struct file_operations operations = {
 	.read = nothing,
 };
 
-static int information(struct seq_file *file, void *unused)
+static int version(struct seq_file *file, void *unused)
 {
-	unsigned long card = (unsigned long)file->private;
-
-	seq_puts(file, "Model: \t\t NVIDIA H100 80GB HBM3\n");
-	seq_printf(file, "IRQ:   \t\t %lu\n", 100 + card);
-	seq_printf(file, "GPU UUID: \t GPU-00000000-0000-4000-8000-%012lu\n", card);
-	seq_printf(file, "Bus Location: \t 0000:%02lx:00.0\n", 0x10 + card);
-	seq_printf(file, "Device Minor: \t %lu\n", card);
+	seq_puts(file, "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  " DRIVER
+		       "  Release Build  (tests)\n");
 	return 0;
 }
 
-static void list(void)
+static int information(struct seq_file *file, void *unused)
 {
-	struct proc_dir_entry *gpus;
-	unsigned long card;
-	char name[16];
+	struct pci_dev *card = file->private;
 
-	folder = proc_mkdir("driver/nvidia", NULL);
-	gpus = proc_mkdir("gpus", folder);
-	for (card = 0; card < count; card++) {
-		struct proc_dir_entry *own;
-
-		snprintf(name, sizeof(name), "0000:%02lx:00.0", 0x10 + card);
-		own = proc_mkdir(name, gpus);
-		proc_create_single_data("information", 0444, own, information, (void *)card);
-	}
+	seq_puts(file, "Model: \t\t NVIDIA H100 80GB HBM3\n");
+	seq_printf(file, "IRQ:   \t\t %u\n", card->irq);
+	seq_printf(file, "GPU UUID: \t GPU-00000000-0000-4000-8000-%012u\n", PCI_SLOT(card->devfn));
+	seq_printf(file, "Bus Location: \t %s\n", pci_name(card));
+	seq_printf(file, "Device Minor: \t %u\n", PCI_SLOT(card->devfn));
+	return 0;
 }
+
+static int take(struct pci_dev *card, const struct pci_device_id *id)
+{
+	struct proc_dir_entry *own = proc_mkdir(pci_name(card), gpus);
+
+	proc_create_single_data("information", 0444, own, information, card);
+	return 0;
+}
+
+static void leave(struct pci_dev *card)
+{
+	remove_proc_subtree(pci_name(card), gpus);
+}
+
+static const struct pci_device_id cards[] = { { PCI_DEVICE(PCI_VENDOR_ID_NVIDIA, PCI_ANY_ID) }, {} };
+
+static struct pci_driver driver = {
+	.name = "nvidia",
+	.id_table = cards,
+	.probe = take,
+	.remove = leave,
+};
 
 static int __init begin(void)
 {
-	int failed = register_chrdev(CARDS, cards, &operations);
+	int failed = register_chrdev(MAJOR_OF_CARDS, "nvidia", &operations);
 
 	if (failed < 0)
 		return failed;
-	uvm = register_chrdev(0, "nvidia-uvm", &operations);
-	if (uvm < 0) {
-		unregister_chrdev(CARDS, cards);
-		return uvm;
-	}
 	caps = register_chrdev(0, "nvidia-caps", &operations);
 	if (caps < 0) {
-		unregister_chrdev(uvm, "nvidia-uvm");
-		unregister_chrdev(CARDS, cards);
-		return caps;
+		failed = caps;
+		goto no_caps;
 	}
-	list();
-	return 0;
+	folder = proc_mkdir("driver/nvidia", NULL);
+	gpus = proc_mkdir("gpus", folder);
+	proc_create_single("version", 0444, folder, version);
+	failed = pci_register_driver(&driver);
+	if (!failed)
+		return 0;
+	proc_remove(folder);
+	unregister_chrdev(caps, "nvidia-caps");
+no_caps:
+	unregister_chrdev(MAJOR_OF_CARDS, "nvidia");
+	return failed;
 }
 
 static void __exit end(void)
 {
+	pci_unregister_driver(&driver);
 	proc_remove(folder);
 	unregister_chrdev(caps, "nvidia-caps");
-	unregister_chrdev(uvm, "nvidia-uvm");
-	unregister_chrdev(CARDS, cards);
+	unregister_chrdev(MAJOR_OF_CARDS, "nvidia");
 }
 
 module_init(begin);
 module_exit(end);
 MODULE_DESCRIPTION("The device numbers of NVIDIA's driver, for tests");
+MODULE_VERSION(DRIVER);
 MODULE_LICENSE("GPL");

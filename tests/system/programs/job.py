@@ -48,6 +48,20 @@ def threads() -> None:
     sleep()
 
 
+def slow(seconds: str) -> None:
+    """Take a while to be ready, and stay."""
+    say(begun=True)
+    time.sleep(float(seconds))
+    say(ready=True)
+    notify(b"READY=1")
+    sleep()
+
+
+def fail() -> None:
+    """Never come up."""
+    sys.exit(3)
+
+
 def nodes(*paths: str) -> None:
     """Say which device nodes can be opened, at first and whenever it gets SIGHUP."""
 
