@@ -184,5 +184,6 @@ def _recovered(folder: Path, name: str, current: str | None) -> tuple[str, dict[
     if wrong:
         return f"inconsistent: {wrong} are not what was written", texts
     if before is not None and before.pending is None:  # else systemd, which is not here, does it
-        wrong = [unit for unit in found.enabled if not [*folder.glob(f"*.wants/{unit}")]]
+        links = {link.name for link in folder.glob("*.wants/*")}
+        wrong = [unit for unit in found.enabled if unit not in links]
     return (f"inconsistent: {wrong} are not started at boot" if wrong else ""), texts
