@@ -18,7 +18,7 @@ from envbuild.recipe.requirements import PipNeed, pip_needs
 from envbuild.recipe.specs import conda_needs
 from envbuild.recipe.targets import target
 from envbuild.solve import markers
-from envbuild.solve.names import Provided, provided
+from envbuild.solve.names import Provided, provided, wheel_named
 from envbuild.target import Target
 
 Matches = Callable[[Sequence[tuple[str, CondaPackage]]], Sequence[bool]]
@@ -158,14 +158,28 @@ def _conda_needs(
     packages = {package.name: package for package in half.conda}
     for need in conda_needs(loaded.recipe):
         code = "python" if need.path == ("python",) else "conda-unmet"
-        package = packages.get(need.name)
+        package, spec = packages.get(need.name), need.text
+        if package is None and (package := _rebuilt(need.name, half)) is not None:
+            spec = f"{need.name} {need.version or '*'}"
         found = "no such package" if package is None else _name(package)
         what = f"`{need.text}` is not met for {half.platform}: the lock has {found}"
         unmet = _seen(loaded, code, need.path, what)
         if package is None:
             yield unmet
         else:
-            yield _Question(specs=(need.text,), package=package, otherwise=unmet)
+            yield _Question(specs=(spec,), package=package, otherwise=unmet)
+
+
+def _rebuilt(name: str, half: PlatformLock) -> CondaPackage | None:
+    """Return a rebuilt wheel that took the place of a conda package, as conda would name it."""
+    wheel = wheel_named(name)
+    for one in half.pip:
+        if one.index == WHEELHOUSE and one.name == wheel:
+            version = one.version.partition("+")[0]
+            return CondaPackage(
+                name=name, version=version, build="rebuilt", url=f"{WHEELHOUSE}/x/x"
+            )
+    return None
 
 
 def _name(package: CondaPackage) -> str:

@@ -1,8 +1,8 @@
 """`preferred`: a lock with rebuilt wheels in the place of those that it was solved with.
 
 What a wheel was built from, for which compiler and against what, has to be what recipe and lock
-ask for now. A wheel is for one Python and platform: in a lock for several, the official wheel stays
-for the others, told apart by markers.
+ask for now. It takes the place of a wheel, or of conda's package. A wheel is for one Python and
+platform: in a lock for several, the official wheel stays for the others, told apart by markers.
 """
 
 import itertools
@@ -18,6 +18,7 @@ from envbuild.errors import Refused
 from envbuild.lock.digest import applying
 from envbuild.lock.model import Lock, PlatformLock
 from envbuild.packages import WHEELHOUSE, PipPackage
+from envbuild.pipeline import from_conda
 from envbuild.rebuild import archive
 from envbuild.rebuild.current import stale
 from envbuild.rebuild.house import House, Kept
@@ -25,7 +26,7 @@ from envbuild.recipe.load import LoadedRecipe
 from envbuild.recipe.targets import target as target_of
 from envbuild.solve import markers
 from envbuild.solve.metadata import parse
-from envbuild.solve.names import provided
+from envbuild.solve.names import provided, wheel_name
 from envbuild.solve.wheels import Wheel, usable
 from envbuild.target import MACHINES, Platform
 
@@ -34,7 +35,8 @@ def preferred(lock: Lock, loaded: LoadedRecipe, house: House) -> Lock:
     """Return a lock that takes from a wheelhouse what was rebuilt for it.
 
     Raises:
-        Refused: A rebuilt wheel requires what the lock does not have.
+        Refused: A rebuilt wheel requires what the lock does not have, or conda packages that stay
+            need what it would take the place of.
     """
     kept = list(house.wheels())
     if not kept:
@@ -77,13 +79,45 @@ def _half(
         return half
     locked = {str(name): str(one.version) for name, one in provided(half.conda).items()}
     locked |= {one.name: one.version for one in half.pip}
-    pip = []
-    for one in half.pip:
-        found = _best(one, loaded, kept, half.platform, _minor(python), locked)
-        if found is not None:
-            _check_requirements(found, locked, markers.environment(python, half.platform), lock)
-        pip.append(one if found is None else _from(one, found, one.marker))
-    return replace(half, pip=tuple(pip))
+    candidates = [*half.pip, *from_conda.candidates(half.conda, loaded.recipe.build)]
+    found = _taken(candidates, locked, loaded, kept, half.platform, _minor(python))
+    gone = from_conda.leaving(half.conda, loaded.recipe.build, found, lock=lock.name)
+    for name in found.keys() - {wheel_name(one) for one in gone}:
+        if all(one.name != name for one in half.pip):
+            del found[name]
+    after = locked | {name: str(one.version) for name, one in found.items()}
+    for one in found.values():
+        _check_requirements(one, after, markers.environment(python, half.platform), lock)
+    every = [_from(one, found[one.name], one.marker) for one in candidates if one.name in found]
+    every += [one for one in half.pip if one.name not in found]
+    return replace(
+        half,
+        conda=tuple(one for one in half.conda if one not in gone),
+        pip=tuple(sorted(every, key=lambda one: one.name)),
+    )
+
+
+def _taken(
+    candidates: Sequence[PipPackage],
+    locked: Mapping[str, str],
+    loaded: LoadedRecipe,
+    kept: Iterable[Kept],
+    platform: Platform,
+    minor: tuple[int, int],
+) -> dict[str, Kept]:
+    """Return the wheel of each candidate that has one, each built against those of the others."""
+    found: dict[str, Kept] = {}
+    for _ in range(len(candidates) + 1):
+        now = {**locked, **{name: str(one.version) for name, one in found.items()}}
+        new = {
+            one.name: best
+            for one in candidates
+            if (best := _best(one, loaded, kept, platform, minor, now)) is not None
+        }
+        if new == found:
+            break
+        found = new
+    return found
 
 
 def _universal(lock: Lock, loaded: LoadedRecipe, kept: Sequence[Kept]) -> tuple[PlatformLock, ...]:
@@ -104,7 +138,9 @@ def _universal(lock: Lock, loaded: LoadedRecipe, kept: Sequence[Kept]) -> tuple[
                 continue
             reached += 1
             locked = {each.name: each.version for each in here}
-            best = _best(one, loaded, kept, platform, minor, locked)
+            taken = _taken(here, locked, loaded, kept, platform, minor)
+            locked |= {name: str(each.version) for name, each in taken.items()}
+            best = taken.get(one.name)
             if best is None:
                 continue
             _check_requirements(best, locked, markers.environment(version, platform), lock)

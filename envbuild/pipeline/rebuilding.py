@@ -215,14 +215,15 @@ def with_rebuilt(half: PlatformLock, kept: Kept, *, replaces: Sequence[str] = ()
     Args:
         half: The half, markers applied.
         kept: The wheel.
-        replaces: The conda packages whose place it takes.
+        replaces: The conda packages whose place it takes, as a plan names them.
     """
     version, hashes = str(kept.version), (kept.sha256,)
+    gone = {label.partition(" ")[0] for label in replaces}
     own = PipPackage(name=kept.name, version=version, hashes=hashes, index=WHEELHOUSE)
     pip = [one for one in half.pip if one.name != kept.name]
     return replace(
         half,
-        conda=tuple(one for one in half.conda if one.name not in replaces),
+        conda=tuple(one for one in half.conda if one.name not in gone),
         pip=tuple(sorted([*pip, own], key=lambda one: one.name)),
     )
 

@@ -12,6 +12,7 @@ from packaging.version import InvalidVersion, Version
 from envbuild.packages import CondaPackage
 
 _MAPPED_CHANNELS = ("conda-forge", "pytorch", "nvidia")
+_PARTS = {"pytorch": "torch", "libtorch": "torch"}
 _CUDA_SUFFIX = re.compile(r"-cu\d+$")
 _RELEASE = re.compile(r"\d+(\.\d+)*")
 _PYTHON = re.compile(r"python(_abi)?(?![\w.-])")
@@ -68,6 +69,19 @@ def distribution(package: CondaPackage) -> NormalizedName | None:
     if not mapped and any(_PYTHON.match(spec) for spec in package.depends):
         return canonicalize_name(package.name)
     return None
+
+
+def wheel_name(package: CondaPackage) -> str | None:
+    """Return the name of the wheel that can stand for a conda package, None for none.
+
+    Several may be parts of one: conda's `libtorch` is in the wheel `torch`.
+    """
+    return _PARTS.get(package.name) or distribution(package)
+
+
+def wheel_named(name: str) -> str:
+    """Return the name of the wheel that stands for a conda package of a name, if any does."""
+    return _PARTS.get(name) or canonicalize_name(_names().get(name) or name)
 
 
 def provided(packages: Iterable[CondaPackage]) -> dict[NormalizedName, Provided]:

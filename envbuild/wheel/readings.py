@@ -9,10 +9,9 @@ from envbuild.native.judge import plain_name
 from envbuild.native.model import ElfFacts, NativeFacts
 from envbuild.packages import CondaPackage, PipPackage
 from envbuild.recipe.build import Build
+from envbuild.solve.names import wheel_name
 from envbuild.target import Platform
 from envbuild.wheel.model import Cost, Half, Read
-
-_PARTS = {"pytorch": "torch", "libtorch": "torch"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,7 +65,9 @@ class Reading:
     @property
     def unit(self) -> str | None:
         """Name of the wheel that a rebuild of it gives: conda's libtorch is a part of torch."""
-        return _PARTS.get(self.package.name, self.distribution)
+        if isinstance(self.package, CondaPackage):
+            return wheel_name(self.package)
+        return self.distribution
 
     @property
     def label(self) -> str:
