@@ -3,6 +3,8 @@
 import signal
 from types import FrameType
 
+from envbuild.tools import interrupts
+
 _WORDS = {
     signal.SIGINT: "interrupted",
     signal.SIGTERM: "ended by SIGTERM",
@@ -11,7 +13,7 @@ _WORDS = {
 
 
 class Ending:
-    """Turns the first signal that ends a program into `KeyboardInterrupt`; others change nothing.
+    """Turns the first signal that ends a program into an interrupt; others change nothing.
 
     What the program was started to ignore (nohup) stays ignored.
     """
@@ -41,4 +43,4 @@ class Ending:
         if not self._came:
             self._came = True
             self._number = signal.Signals(number)
-            raise KeyboardInterrupt
+            interrupts.interrupt()

@@ -14,6 +14,7 @@ from envbuild.store.history import find, locked, origin_of, unusable
 from envbuild.store.journal import Change, Who
 from envbuild.store.layout import Generation, Place, Store
 from envbuild.tools import files, units
+from envbuild.tools.interrupts import Piece, gap
 
 PIN = "pinned.json"
 DEFAULT_KEEP = 3
@@ -131,8 +132,9 @@ def collect(
                 done = _without(done, used)
                 for generation in done.old:
                     change = Change(what="gc", environment=place.name, origin=generation.identifier)
-                    journal.note(place.store, change, who=who, now=now)
-                    discard(generation)
+                    with Piece():
+                        journal.note(place.store, change, who=who, now=now)
+                        discard(generation)
                 for generation in done.rubbish:
                     discard(generation)
         except OSError as error:
@@ -278,13 +280,16 @@ def remove(
             change = Change(what=journal.REMOVE, environment=place.name, origin=origin_of(place))
             with _not_current(place), leftovers.hidden(present.generations(place)):
                 _refuse_used(place, uses.uses(parts, proc=proc, unit_folders=folders))
-                with journal.noted(place.store, change, who=who, now=now):
-                    place.history.unlink(missing_ok=True)
-                integrate.unregister(place, home=home)
-                _unlink_by_name(place)
-                for part in parts:
-                    discard(part)
-                left = _clear(place)
+                with Piece():
+                    with journal.noted(place.store, change, who=who, now=now):
+                        place.history.unlink(missing_ok=True)
+                    integrate.unregister(place, home=home)
+                    _unlink_by_name(place)
+                    for part in parts:
+                        with gap():  # one generation goes whole; the next can wait for `remove`
+                            pass
+                        discard(part)
+                    left = _clear(place)
         except OSError as error:
             raise unusable(place, error) from error
     leftovers.clear_caches(place.store)
@@ -339,8 +344,8 @@ def _not_current(place: Place) -> Iterator[None]:
         OSError: It cannot be changed.
     """
     before = os.readlink(place.current) if place.current.is_symlink() else None  # noqa: PTH115
-    place.current.unlink(missing_ok=True)
     try:
+        place.current.unlink(missing_ok=True)
         yield
     except BaseException:
         if before is not None and (place.root / before).is_dir() and not _is_removed(place):

@@ -1,8 +1,8 @@
 """Creating an environment's generation, or taking the one that is there, and making it current."""
 
+import contextlib
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -32,6 +32,7 @@ from envbuild.store.layout import Generation, Place
 from envbuild.store.manifest import Interpreter, Manifest
 from envbuild.store.order import Order, let_through
 from envbuild.tools import files, locks
+from envbuild.tools.interrupts import Piece
 
 if TYPE_CHECKING:
     from envbuild.channel.host import HostPython
@@ -175,6 +176,9 @@ def create(
             )
     except OSError as error:
         raise history.unusable(place, error) from error
+    except KeyboardInterrupt:
+        leftovers.clear_emptied(place.root)  # it came while the lock was taken
+        raise
 
 
 def _owners(labels: Sequence[str]) -> tuple[Owner, ...]:
@@ -195,10 +199,11 @@ def _move(
         origin = current.identifier if current else None
         if not options.switch or origin != options.replaces:
             return False, origin
-    switched = history.move_current(generation, what=options.what, who=who, now=now)
-    if options.home is not None:
-        integrate.register(place, home=options.home)
-    integrate.link_by_name(place)  # last: where it is, there is nothing left to do
+    with Piece():
+        switched = history.move_current(generation, what=options.what, who=who, now=now)
+        if options.home is not None:
+            integrate.register(place, home=options.home)
+        integrate.link_by_name(place)  # last: where it is, there is nothing left to do
     return True, switched.origin
 
 
@@ -229,19 +234,20 @@ def _refreshed(found: Generation, order: Order, host: Host | None) -> Manifest:
     return manifest
 
 
-@contextmanager
+@contextlib.contextmanager
 def _cleared(place: Place) -> Iterator[None]:
     """Begin without what killed commands left; after a failure, nothing of this one stays."""
     formats.begin(place.store)
-    files.make_folder(place.generations)  # once the lock is held: `remove` takes it away
-    leases.prepare(place.store)
-    leftovers.clear(place)
-    leftovers.clear_caches(place.store)
     try:
+        files.make_folder(place.generations)  # once the lock is held: `remove` takes it away
+        leases.prepare(place.store)
+        leftovers.clear(place)
+        leftovers.clear_caches(place.store)
         yield
     except BaseException:
-        leftovers.forget(place)
-        leftovers.clear_caches(place.store)
+        with contextlib.suppress(OSError):
+            leftovers.forget(place)
+            leftovers.clear_caches(place.store)
         raise
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from envbuild.errors import StoreError
 from envbuild.store.layout import Store
-from envbuild.tools import locks
+from envbuild.tools import interrupts, locks
 from envbuild.tools.files import share
 from envbuild.tools.locks import Told
 
@@ -134,8 +134,11 @@ def noted(store: Store, change: Change, *, who: Who, now: datetime) -> Iterator[
         "moves": change.moves,
     }
     purpose = " ".join(filter(None, (change.what, change.environment)))
-    with locks.exclusive(
-        store.journal_lock, timeout_s=who.patience(), purpose=purpose, told=who.told
+    with (
+        locks.exclusive(
+            store.journal_lock, timeout_s=who.patience(), purpose=purpose, told=who.told
+        ),
+        interrupts.Piece(),
     ):
         before = _append(store.journal, json.dumps(record))
         try:

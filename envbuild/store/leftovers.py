@@ -89,8 +89,7 @@ def clear_caches(store: Store) -> None:
             scratch.sweep(folder)
     files.remove_abandoned(store.cache / "orders")
     for root in _below(store.environments):
-        if not (root / "generations").exists():
-            _clear_emptied(root)
+        clear_emptied(root)
 
 
 def _below(folder: Path) -> list[Path]:
@@ -100,8 +99,8 @@ def _below(folder: Path) -> list[Path]:
         return []
 
 
-def _clear_emptied(root: Path) -> None:
-    """Remove the folder of an environment that `remove` had all but removed."""
+def clear_emptied(root: Path) -> None:
+    """Remove the folder of what is no environment any more, or not yet, where nobody is there."""
     with contextlib.suppress(OSError, StoreError):
         if [path.name for path in root.iterdir()] in ([], [_LOCK]):
             with locks.exclusive(root / _LOCK, timeout_s=0, purpose=f"removing {root.name}"):

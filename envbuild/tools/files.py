@@ -13,6 +13,7 @@ from pathlib import Path
 
 from envbuild.errors import StoreError
 from envbuild.tools.bounded import NoAnswer, bounded
+from envbuild.tools.interrupts import Piece
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 """The disk is full, or the quota is used up."""
@@ -45,18 +46,19 @@ def write_atomic(path: Path, text: str, *, mode: int = 0o644) -> None:
     Raises:
         OSError: It cannot be written; the old file is untouched.
     """
-    temporary, descriptor = _new_beside(path, mode)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
-            os.fchmod(file.fileno(), mode)
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    sync_folder(path.parent)
+    with Piece():
+        temporary, descriptor = _new_beside(path, mode)
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
+                os.fchmod(file.fileno(), mode)
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        sync_folder(path.parent)
 
 
 def _new_beside(path: Path, mode: int) -> tuple[Path, int]:
@@ -132,13 +134,14 @@ def swap_link(link: Path, to: str) -> None:
     Of a process that is killed meanwhile, a link stays for which `temporary_of` gives the name.
     """
     temporary = link.with_name(f".{link.name}.{secrets.token_hex(4)}")
-    temporary.symlink_to(to)
-    try:
-        temporary.replace(link)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    sync_folder(link.parent)
+    with Piece():
+        temporary.symlink_to(to)
+        try:
+            temporary.replace(link)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        sync_folder(link.parent)
 
 
 def exchange(one: Path, other: Path) -> bool:
@@ -197,7 +200,7 @@ def make_folder(path: Path, *, mode: int = 0o755, inherits: bool = True) -> None
         missing.append(folder)
         folder = folder.parent
     for folder in reversed(missing):
-        with contextlib.suppress(FileExistsError):
+        with contextlib.suppress(FileExistsError), Piece():
             folder.mkdir()
             folder.chmod(mode | (GROUP_FOLDER if inherits and is_shared(folder.parent) else 0))
 

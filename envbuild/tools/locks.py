@@ -26,6 +26,7 @@ from envbuild.errors import StoreError
 from envbuild.tools.bounded import NoAnswer
 from envbuild.tools.bounded import bounded as in_time
 from envbuild.tools.files import is_at, make_folder, share
+from envbuild.tools.interrupts import Piece, gap
 
 Told = Callable[[str], None]
 """Told in one line for whom is waited."""
@@ -60,14 +61,12 @@ def exclusive(
         OSError: The file cannot be made or written.
     """
     attempt = _Attempt(path, timeout_s, purpose)
-    descriptor = attempt.result(told)
     try:
+        with Piece():
+            descriptor = attempt.result(told)
         yield descriptor
     finally:
         attempt.end()
-        with contextlib.suppress(OSError):
-            os.ftruncate(descriptor, 0)
-        os.close(descriptor)
 
 
 @contextlib.contextmanager
@@ -179,7 +178,8 @@ class _Attempt:
             if not self._taken.wait(min(_AT_ONCE_S, self._timeout_s + _GRACE_S)):
                 if told is not None:
                     told(f"waiting: {self._said or f'{self._path} does not answer yet'}")
-                self._taken.wait(max(0.0, self._deadline - time.monotonic()) + _GRACE_S)
+                with gap():
+                    self._taken.wait(max(0.0, self._deadline - time.monotonic()) + _GRACE_S)
         finally:
             with self._guard:
                 self._given_up = self._descriptor < 0
@@ -190,8 +190,14 @@ class _Attempt:
         return self._descriptor
 
     def end(self) -> None:
-        """Let the record be."""
+        """Take the record back and give the lock away."""
         self._ended.set()
+        with self._guard:
+            self._given_up = True
+        if self._descriptor >= 0:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._descriptor, 0)
+            os.close(self._descriptor)
 
     def _run(self) -> None:
         try:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from envbuild.tools.files import is_at, remove_tree, try_lock
+from envbuild.tools.interrupts import Piece
 
 _PREFIX = "envbuild-scratch-"
 _LOCK = "lock"
@@ -22,14 +23,18 @@ def scratch(parent: Path | None = None) -> Iterator[tuple[Path, int]]:
     Args:
         parent: Where it is made; by default in the folder for temporary files.
     """
-    folder, descriptor = _make(parent)
+    made: list[tuple[Path, int]] = []
     try:
-        yield folder, descriptor
+        with Piece():
+            made.append(_make(parent))
+        yield made[0]
     finally:
-        try:
-            _remove(folder)
-        finally:
-            os.close(descriptor)
+        with Piece():
+            for folder, descriptor in made:
+                try:
+                    _remove(folder)
+                finally:
+                    os.close(descriptor)
 
 
 def _remove(folder: Path) -> None:
