@@ -16,6 +16,7 @@ from envbuild.store import present, use
 from envbuild.store.create import Host, first_identifier, is_of, newest
 from envbuild.store.environment import Environment
 from envbuild.store.layout import Generation, Place, Store
+from envbuild.units import hidden
 from envbuild.units.judge import judge
 from envbuild.units.model import Manager, Origin, UnitFile
 from envbuild.units.render import Templates, render
@@ -72,7 +73,10 @@ def make_units(
     order, host = read_order(ask, loaded, store=store, now=now)
     place = store.resolved().place(name)
     generation = _generation(place, order.environment_digest)
-    findings = judge(loaded, manager, activation=_activation(generation))
+    findings = (
+        *judge(loaded, manager, activation=_activation(generation)),
+        *hidden.judge(loaded, manager, prefix=f"{generation.prefix}"),
+    )
     return Rendered(
         name=name,
         loaded=loaded,

@@ -211,6 +211,10 @@ look_at_codes() {
 }
 
 # Sets what is not there yet; its nodes have to be there before systemd decides what may be opened.
+# Fabric manager runs where its pid file is (NVIDIA/gpu-driver-container, ubuntu22.04/nvidia-driver),
+# or where systemd keeps the link of a unit that is active (src/core/unit.c,
+# unit_export_invocation_id). The persistence daemon has a folder and in it a socket
+# (NVIDIA/nvidia-persistenced, nvpd_defs.h).
 look_at_nodes() {
     missing='' late=''
     for node in nvidiactl nvidia-uvm; do

@@ -39,7 +39,7 @@ def seen(service: Service, origin: Origin) -> Seen:
 def _seen(reads: tuple[str, ...], writes: tuple[str, ...], paths: tuple[str, ...]) -> Seen:
     write = dict.fromkeys(map(_normal, writes))
     needed = [_normal(path) for path in paths if _is_hidden(path)]
-    shown = [path for path in needed if not any(_within(path, one) for one in write)]
+    shown = [path for path in needed if not any(within(path, one) for one in write)]
     read = dict.fromkeys(map(_normal, reads))
     return Seen(
         read=tuple(path for path in read if not _is_hidden(path)),
@@ -56,10 +56,11 @@ def _normal(path: str) -> str:
 
 @functools.lru_cache(maxsize=256)
 def _is_hidden(path: str) -> bool:
-    return any(_within(_normal(path), home) for home in _HIDDEN) if path[:1] == "/" else False
+    return any(within(_normal(path), home) for home in _HIDDEN) if path[:1] == "/" else False
 
 
-def _within(path: str, folder: str) -> bool:
+def within(path: str, folder: str) -> bool:
+    """Tell whether a path is a folder or below it."""
     return path == folder or path.startswith(f"{folder}/")
 
 
@@ -67,5 +68,5 @@ def _outermost(paths: Iterable[str]) -> tuple[str, ...]:
     """Return the paths that lie in none of the others."""
     every = dict.fromkeys(paths)
     return tuple(
-        path for path in every if not any(path != other and _within(path, other) for other in every)
+        path for path in every if not any(path != other and within(path, other) for other in every)
     )

@@ -5,8 +5,11 @@ import pytest
 from envbuild.findings import Finding
 from envbuild.recipe.load import loads
 from envbuild.store.environment import Environment
+from envbuild.units import hidden
 from envbuild.units.judge import judge
 from envbuild.units.model import Manager
+
+_TMP = "/tmp"  # noqa: S108 - a name, nothing is there
 
 
 def _found(
@@ -66,3 +69,28 @@ def test_a_variable_that_activation_sets() -> None:
     (found,) = _found(fields, activation=activation)
     assert found.code == "variable-of-activation"
     assert "CUDA_HOME" in found.what
+
+
+@pytest.mark.parametrize(
+    ("fields", "prefix", "where", "what"),
+    [
+        ("exec: x", f"{_TMP}/store/envs/x/generations/0", _TMP, "the generation lies in /tmp,"),
+        ("exec: x", f"/var{_TMP}/s/envs/x/generations/0", f"/var{_TMP}/s/", "PrivateTmp=yes"),
+        ("exec: /tmp/tool", "/srv/store", "x.yaml:3:", "services.a.exec lies in /tmp"),
+        ("exec: x, write: [/srv, /tmp/out]", "/srv/store", "x.yaml:3:", "services.a.write.1"),
+        ("exec: x, working_directory: /var/tmp", "/srv/store", "x.yaml:3:", "working_directory"),
+    ],
+)
+def test_what_private_folders_hide_is_said(fields: str, prefix: str, where: str, what: str) -> None:
+    loaded = loads(f"name: x\nservices:\n  a: {{{fields}}}\n", source="x.yaml")
+    (found,) = hidden.judge(loaded, Manager(), prefix=prefix)
+    assert (found.code, found.hint is not None) == ("path-hidden", True)
+    assert found.where.startswith(where)
+    assert what in found.what
+    assert hidden.judge(loaded, Manager(scope="user"), prefix=prefix) == ()
+
+
+def test_what_is_shown_of_a_home_is_not_hidden() -> None:
+    fields = "exec: /home/t/x, working_directory: /home/t, read: [/root/y], write: [/tmpfs/z]"
+    loaded = loads(f"name: x\nservices:\n  a: {{{fields}}}\n", source="x.yaml")
+    assert hidden.judge(loaded, Manager(), prefix="/home/t/store/envs/x/generations/0") == ()
