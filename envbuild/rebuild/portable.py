@@ -9,7 +9,15 @@ from envbuild.tools.files import make_folder, remove_tree
 from envbuild.tools.run import Runner, base_environment
 
 
-def repaired(wheel: Path, folder: Path, *, target: Target, epoch: int, runner: Runner) -> Path:
+def repaired(
+    wheel: Path,
+    folder: Path,
+    *,
+    target: Target,
+    epoch: int,
+    runner: Runner,
+    libraries: Path | None = None,
+) -> Path:
     """Let auditwheel put the libraries that a wheel needs into it, and return the new one.
 
     Args:
@@ -18,6 +26,8 @@ def repaired(wheel: Path, folder: Path, *, target: Target, epoch: int, runner: R
         target: The platform and the oldest glibc that it has to run on.
         epoch: SOURCE_DATE_EPOCH.
         runner: Starts auditwheel.
+        libraries: A folder of libraries that the loader does not know of, such as those of the
+            conda half.
 
     Raises:
         ToolFailed: It cannot be made portable to the recipe's glibc.
@@ -29,6 +39,8 @@ def repaired(wheel: Path, folder: Path, *, target: Target, epoch: int, runner: R
     words = [sys.executable, "-m", "auditwheel", "repair", "--plat", tag]
     path = f"{Path(sys.executable).parent}:{base_environment()['PATH']}"
     environ = {**base_environment(path), "SOURCE_DATE_EPOCH": f"{epoch}"}
+    if libraries is not None:
+        environ["AUDITWHEEL_LD_LIBRARY_PATH"] = f"{libraries}"
     try:
         runner([*words, "--wheel-dir", f"{folder}", f"{wheel}"], env=environ)
     except ToolFailed as error:

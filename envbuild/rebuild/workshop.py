@@ -147,7 +147,12 @@ def make(
         target = Target(platform=shop.around.target.platform, glibc=shop.glibc)
         folder = prepared.layout.root / "portable"
         wheel = portable.repaired(
-            wheel, folder, target=target, epoch=prepared.epoch, runner=shop.run
+            wheel,
+            folder,
+            target=target,
+            epoch=prepared.epoch,
+            runner=shop.run,
+            libraries=shop.prefix / "lib" if shop.prefix is not None else None,
         )
     local = archive.label(
         tools.compiler.family, tools.compiler.version, rebuild.cuda_archs, rebuild.abi

@@ -52,7 +52,8 @@ def build_wheel(directory, config_settings=None, metadata_directory=None):
         wheel.write("demo.so", "demo.so")
         wheel.writestr(f"{INFO}/METADATA", "Metadata-Version: 2.1\\nName: demo\\nVersion: 1.0\\n")
         wheel.writestr(f"{INFO}/WHEEL", f"Wheel-Version: 1.0\\nTag: {TAG}\\n")
-        wheel.writestr(f"{INFO}/RECORD", "")
+        rows = ["demo.so", *(f"{INFO}/{one}" for one in ("METADATA", "WHEEL", "RECORD"))]
+        wheel.writestr(f"{INFO}/RECORD", "".join(f"{one},,\\n" for one in rows))
     return name
 
 def before():

@@ -1,5 +1,6 @@
 """Rebuilds of small sources: what decides them, what they leave, what is refused."""
 
+import re
 import socket
 import subprocess
 import threading
@@ -7,14 +8,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from integration.rebuilding import SOURCE, Builder, needs_gcc, project, wanted
+from integration.index_server import wheel
+from integration.rebuilding import GLIBC, SOURCE, Builder, needs_gcc, project, wanted
 
 from envbuild.errors import FetchError, Refused, ToolFailed, ToolMissing
-from envbuild.rebuild import house
+from envbuild.native.inspect import inspect
+from envbuild.rebuild import house, portable
 from envbuild.rebuild.build import OutOfMemory
 from envbuild.rebuild.current import stale
 from envbuild.rebuild.house import House
+from envbuild.target import Target
 from envbuild.tools import sandbox
+from envbuild.tools.run import run
 from envbuild.wheel.model import Archive, GitCommit, Toolchain
 
 pytestmark = needs_gcc
@@ -178,6 +183,64 @@ def test_an_archive_with_another_hash_is_refused(builder: Builder, tmp_path: Pat
     one = wanted(folder, source=Archive(path=f"{folder}", sha256="0" * 64))
     with pytest.raises(FetchError, match="not the one that the recipe names"):
         builder.build(one)
+
+
+def _library(folder: Path) -> Path:
+    """Compile a library that no policy of auditwheel has, and return its folder."""
+    folder.mkdir()
+    (folder / "own.c").write_text("int own(void) { return 7; }\n")
+    made = folder / "libown.so.1"
+    argv = ["gcc-12", "-shared", "-fPIC", "-Wl,-soname,libown.so.1", f"{folder}/own.c"]
+    subprocess.run([*argv, "-o", f"{made}"], check=True)
+    (folder / "libown.so").symlink_to(made.name)
+    return folder
+
+
+_CALLS = SOURCE.replace("static", "int own(void);\nint call(void) { return own(); }\nstatic", 1)
+
+
+def test_a_portable_wheel_brings_the_libraries_that_it_needs(
+    builder: Builder, tmp_path: Path
+) -> None:
+    folder = _library(tmp_path / "libraries")
+    link = (f"-L{folder}", "-Wl,--no-as-needed", "-lown", f"-Wl,-rpath,{folder}")
+    sources = project(tmp_path / "demo", source=_CALLS)
+    kept = builder.build(wanted(sources, portable=True, flags=link)).kept
+    facts = inspect(kept.path)
+    assert facts.package is not None
+    assert facts.package.record == ()
+    assert any("manylinux" in tag for tag in facts.package.file_tags)
+    assert facts.package.wheel_tags == facts.package.file_tags
+    own, brought = sorted(facts.files, key=lambda file: not file.path.startswith("demo.so"))
+    assert re.fullmatch(r"demo\.libs/libown-[0-9a-f]+\.so\.1", brought.path)
+    assert Path(brought.path).name in own.needed
+    assert [link.place for link in own.links if link.name in brought.path] == ["inside"]
+    assert kept.statement.parameters["portable"]
+
+
+def test_libraries_that_only_the_conda_half_has_are_found_and_others_said(tmp_path: Path) -> None:
+    folder = _library(tmp_path / "libraries")
+    (folder / "demo.c").write_text("int own(void);\nint call(void) { return own(); }\n")
+    argv = ["gcc-12", "-shared", "-fPIC", f"{folder}/demo.c", f"-L{folder}", "-lown"]
+    subprocess.run([*argv, "-o", f"{folder}/demo.so"], check=True)
+    made = wheel(
+        "demo",
+        "1.0",
+        tag="py3-none-linux_x86_64",
+        files={"demo/demo.so": (folder / "demo.so").read_bytes()},
+    )
+    path = tmp_path / made.filename
+    path.write_bytes(made.data)
+    target = Target(platform="linux-64", glibc=GLIBC)
+    out = tmp_path / "out"
+    found = portable.repaired(
+        path, out, target=target, epoch=1_700_000_000, runner=run, libraries=folder
+    )
+    assert any(file.path.startswith("demo.libs/libown-") for file in inspect(found).files)
+    with pytest.raises(ToolFailed) as caught:
+        portable.repaired(path, out, target=target, epoch=1_700_000_000, runner=run)
+    assert caught.value.message == f"{made.filename} cannot be made portable to glibc {GLIBC}"
+    assert "libown.so.1" in caught.value.details
 
 
 def _commit(folder: Path, *words: str) -> str:
