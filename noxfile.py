@@ -54,12 +54,12 @@ def stress(session: nox.Session) -> None:
 
 @nox.session
 def rebuilds(session: nox.Session) -> None:
-    """Three more real packages rebuilt twice each, with a table in build/rebuilds.xml."""
+    """Three real packages and a conda package rebuilt twice each; a table in build/rebuilds.xml."""
     session.install("-e", ".[test]")
     env = {"ENVBUILD_TEST_REBUILDS": "all"}
     told = ("--junit-xml", "build/rebuilds.xml", "-o", "junit_family=xunit1")
-    tests = "tests/integration/test_rebuild_packages.py"
-    session.run("pytest", tests, *told, *session.posargs, env=env)
+    tests = [f"tests/integration/test_rebuild_{what}.py" for what in ("packages", "conda")]
+    session.run("pytest", *tests, *told, *session.posargs, env=env)
 
 
 @nox.session
