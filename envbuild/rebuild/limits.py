@@ -1,6 +1,7 @@
 """What a build may take of this machine: disk, and how many compilers at a time."""
 
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -13,6 +14,8 @@ _MEMORY_PER_JOB = jobs.GIB
 _MEMORY_PER_CUDA_JOB = 4 * jobs.GIB
 _LEAST_DISK = 256 << 20
 _DISK_PER_SOURCE = 20
+_NVCC_FLAGS = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "TORCH_NVCC_FLAGS")
+_THREADS = re.compile(r"(?:^|\s)(?:--threads|-t)[= ]?(\d{1,4})(?:\s|$)")
 
 
 def check_disk(rebuild: Rebuild, fetched: Fetched, folder: Path) -> None:
@@ -50,11 +53,30 @@ def choose(rebuild: Rebuild, max_jobs: tuple[int, str] | None) -> tuple[int, str
     """
     if max_jobs is not None:
         return max_jobs
-    per_job = rebuild.memory_per_job_bytes
-    if per_job is None:
-        per_job = _MEMORY_PER_CUDA_JOB if rebuild.toolchain.cuda else _MEMORY_PER_JOB
     room = jobs.room(len(os.sched_getaffinity(0)))
+    per_job = memory_per_job(rebuild, cores=room.cores)
     count = jobs.most(room, memory_per_job=per_job, wanted=rebuild.jobs)
     if count == rebuild.jobs:
         return count, "recipe"
     return count, "cores" if count == room.cores else room.limited_by
+
+
+def memory_per_job(rebuild: Rebuild, *, cores: int) -> int:
+    """Return how many bytes one job takes: nvcc runs as many compilers in it as it has threads.
+
+    Threads are those of the recipe's `NVCC_THREADS`, which builds hand to nvcc (vLLM,
+    flash-attention), or of `--threads` in the variables that nvcc or PyTorch read.
+
+    Args:
+        rebuild: What is built.
+        cores: What nvcc takes for 0 threads.
+    """
+    each = rebuild.memory_per_job_bytes
+    if rebuild.toolchain.cuda is None:
+        return _MEMORY_PER_JOB if each is None else each
+    told = dict(rebuild.environment)
+    texts = [match[1] for name in _NVCC_FLAGS for match in _THREADS.finditer(told.get(name, ""))]
+    if re.fullmatch(r"\d{1,4}", own := told.get("NVCC_THREADS", "").strip()):
+        texts.append(own)
+    threads = max((int(text) or cores for text in texts), default=1)
+    return (_MEMORY_PER_CUDA_JOB if each is None else each) * threads

@@ -28,7 +28,7 @@ def prove(wheel: Path, rebuild: Rebuild, compiler: Compiler, *, glibc: str) -> N
         ToolFailed: It is not what was asked for; `details` says all that is wrong.
     """
     facts = inspect(wheel)
-    wrong = [*_problems(facts, rebuild, compiler)]
+    wrong = [*problems(facts, rebuild, compiler)]
     if facts.glibc is not None and facts.glibc > tuple(map(int, glibc.split("."))):
         wrong.append(
             f"it needs glibc {version_text(facts.glibc)}, and the recipe is for {glibc} and newer: "
@@ -46,7 +46,8 @@ def prove(wheel: Path, rebuild: Rebuild, compiler: Compiler, *, glibc: str) -> N
     return facts
 
 
-def _problems(facts: NativeFacts, rebuild: Rebuild, compiler: Compiler) -> Iterator[str]:
+def problems(facts: NativeFacts, rebuild: Rebuild, compiler: Compiler) -> Iterator[str]:
+    """Yield what of compiler, string ABI and GPU code is not as it was asked for."""
     own = [file for file in facts.files if file.kind in {"library", "program"}]
     if not own:
         yield "no binary is in it: there is nothing that a compiler made"

@@ -6,7 +6,7 @@ The backend needs nothing but Python, so no index is asked.
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -70,7 +70,12 @@ PyMODINIT_FUNC PyInit_demo(void) { return PyModule_Create(&demo); }
 
 
 def project(
-    folder: Path, *, before: str = "pass", after: str = "pass", source: str = SOURCE
+    folder: Path,
+    *,
+    before: str = "pass",
+    after: str = "pass",
+    source: str = SOURCE,
+    requires: Sequence[str] = (),
 ) -> Path:
     """Write the sources of `demo` 1.0.
 
@@ -79,13 +84,15 @@ def project(
         before: Python that its backend runs before it compiles.
         after: Python that it runs after.
         source: Its C.
+        requires: What its build requires.
     """
     folder.mkdir(parents=True)
     text = BACKEND.replace("BEFORE", before).replace("AFTER", after)
     (folder / "backend.py").write_text(text)
     (folder / "demo.c").write_text(source)
     (folder / "pyproject.toml").write_text(
-        '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+        f"[build-system]\nrequires = {[*requires]}\n"
+        'build-backend = "backend"\nbackend-path = ["."]\n'
     )
     return folder
 

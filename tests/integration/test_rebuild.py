@@ -1,5 +1,6 @@
 """Rebuilds of small sources: what decides them, what they leave, what is refused."""
 
+import json
 import re
 import socket
 import subprocess
@@ -8,11 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from integration.index_server import wheel
+from integration.index_server import Index, serving, wheel
 from integration.rebuilding import GLIBC, SOURCE, Builder, needs_gcc, project, wanted
 
+from envbuild.access import Access
 from envbuild.errors import FetchError, Refused, ToolFailed, ToolMissing
 from envbuild.native.inspect import inspect
+from envbuild.packages import PipPackage
 from envbuild.rebuild import house, portable
 from envbuild.rebuild.build import OutOfMemory
 from envbuild.rebuild.current import stale
@@ -117,6 +120,34 @@ def test_a_build_that_failed_can_be_looked_into(builder: Builder, tmp_path: Path
     )
     assert pasted.stdout.splitlines()[1].endswith("/tools/gcc")
     assert Path(script).with_name("build.log").exists()
+
+
+def test_the_build_environment_takes_from_the_lock_what_the_lock_has(tmp_path: Path) -> None:
+    first, second = (wheel("arrays", version) for version in ("1.26.4", "2.2.6"))
+    with serving(main=Index(wheels=[first, second, wheel("helper", "3")])) as server:
+        locked = PipPackage(name="arrays", version="1.26.4", hashes=(first.sha256,))
+        access = Access(default_index=server.url("main"))
+        builder = Builder(root=tmp_path / "store", pip=(locked,), access=access)
+        sources = project(
+            tmp_path / "demo",
+            requires=["arrays>=1.20", "helper"],
+            before="import arrays, helper; print('against', arrays.VERSION)",
+        )
+        kept = builder.build(wanted(sources)).kept
+        taken = [line for line in server.log if second.filename in line and ".metadata" not in line]
+    assert "against 1.26.4" in House(builder.store.wheelhouse).log(kept.path).read_text()
+    assert taken == []
+    definition = json.loads(kept.statement.text)["predicate"]["buildDefinition"]
+    environment = {
+        one["uri"]: one["digest"]["sha256"]
+        for one in definition["resolvedDependencies"]
+        if one["name"] == "build environment"
+    }
+    assert environment["pkg:pypi/arrays@1.26.4"] == first.sha256
+    assert sorted(environment) == ["pkg:pypi/arrays@1.26.4", "pkg:pypi/helper@3"]
+    assert kept.statement.against == {"arrays": "1.26.4"}
+    assert stale(kept, {"arrays": "1.26.4"}) is None
+    assert stale(kept, {"arrays": "2.2.6"}) is not None
 
 
 _HUNGRY = "if int(os.environ['MAX_JOBS']) > 1: print('cc1: Killed'); os.kill(os.getpid(), 9)"
