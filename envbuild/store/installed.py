@@ -184,6 +184,8 @@ def wheel_owners(
     records: list[_Record] = []
     for path in sorted(path for path in seen.files if path.endswith(".dist-info/RECORD")):
         folder = posixpath.dirname(path)
+        if not posixpath.dirname(folder).endswith("/site-packages"):
+            continue  # what a wheel brings along within it (setuptools/_vendor) is a part of it
         if path not in theirs and f"{folder}/METADATA" not in theirs:
             records.append(_Record.read(prefix / path, folder))
     known = ledger.trees([record.package for record in records])

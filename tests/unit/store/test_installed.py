@@ -111,6 +111,17 @@ def test_a_wheel_is_hashed_once_and_then_known(prefix: Prefix) -> None:
     assert second.size == sum(row[4] for row in second.rows)
 
 
+def test_what_a_wheel_brings_along_within_it_is_a_part_of_it(prefix: Prefix) -> None:
+    """setuptools holds other distributions, changed, each with the RECORD that it had."""
+    inner = "tools/_vendor/more-1.0.dist-info"
+    old = f"more/a.py,{declared(b'old')},3\n".encode()
+    files = {"tools/_vendor/more/a.py": b"new", f"{inner}/METADATA": b"M"}
+    prefix.wheel("tools", {**files, f"{inner}/RECORD": old})
+    found, _ = prefix.check()
+    assert (codes(found), found.again) == ([], ())
+    assert found.owners == ("pypi:tools",)
+
+
 def test_an_edit_through_the_link_is_found_and_spoils_the_cache(prefix: Prefix) -> None:
     prefix.wheel("app", {"app/a.py": b"a"})
     prefix.check()
