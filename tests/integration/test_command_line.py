@@ -48,6 +48,8 @@ def test_version_imports_click_and_little_else() -> None:
         "envbuild.cli.options",
         "envbuild.cli.signals",
         "envbuild.cli.table",
+        "envbuild.tools",
+        "envbuild.tools.interrupts",
     }
     assert not loaded & {"importlib.metadata", "pydantic", "rattler", "rich", "json", "subprocess"}
 
