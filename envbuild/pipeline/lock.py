@@ -31,6 +31,7 @@ from envbuild.target import PLATFORMS, Platform
 from envbuild.tools import locks, rattler
 from envbuild.tools.endable import Endable
 from envbuild.tools.files import make_folder, sync_folder, write_atomic
+from envbuild.tools.interrupts import Piece
 from envbuild.tools.run import Runner, run
 
 if TYPE_CHECKING:
@@ -203,7 +204,7 @@ def write_lock(lock: Lock, folder: Path) -> None:
     order = [*(name for name in texts if name != CONDA_FILE), CONDA_FILE]
     try:
         make_folder(folder)
-        with locks.folder(folder, timeout_s=_PATIENCE_S):
+        with locks.folder(folder, timeout_s=_PATIENCE_S), Piece():
             before = _contents(folder, [*order, *stale])
             try:
                 for name in order:
