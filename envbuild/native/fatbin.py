@@ -14,12 +14,16 @@ from typing import BinaryIO, Literal
 from envbuild.native.code import GpuCode, Kind, Suffix
 
 _MAGIC = 0xBA55ED50
+MAGIC = _MAGIC.to_bytes(4, "little") + bytes((1, 0, 16, 0))
+"""How a container of nvcc begins: with the version and size of its header."""
 _CONTAINER = struct.Struct("<IHHQ")
+CONTAINER_BYTES = _CONTAINER.size
+HEAD_BYTES = 64
+"""What is read of an entry's header."""
 _ENTRY = struct.Struct("<HHIQIIHHI")
 _FLAGS = struct.Struct("<Q")
 _UNPACKED = struct.Struct("<Q")
 _FLAGS_AT, _UNPACKED_AT = 40, 56
-_READ_BYTES = 64
 _ALIGNMENT = 8
 _MOST_OFFSET = 1 << 48
 _PADDING_BYTES = 1 << 20
@@ -85,6 +89,37 @@ def entries(stream: BinaryIO, *, offset: int, size: int) -> Iterator[Entry]:
         at += -(at - offset) % _ALIGNMENT
 
 
+def container_bytes(data: bytes) -> int:
+    """Return how long a container is, with its header; 0 where nvcc writes none like that.
+
+    Args:
+        data: At least its first 16 bytes.
+    """
+    magic, version, header_size, rest = _CONTAINER.unpack_from(data)
+    usual = magic == _MAGIC and version == 1 and header_size == _CONTAINER.size
+    return header_size + rest if usual else 0
+
+
+def entry_sizes(head: bytes, inside: int) -> tuple[int, int] | None:
+    """Return of an entry how many bytes `entries` may read, and how many follow that nobody reads.
+
+    Args:
+        head: Its first 64 bytes, fewer at a container's end.
+        inside: How much of the container is left.
+
+    Returns:
+        None where it is no entry as nvcc writes them.
+    """
+    if len(head) < HEAD_BYTES:
+        return None
+    kind, _, header_size, payload, *_ = _ENTRY.unpack_from(head)
+    if kind not in _KINDS or header_size < HEAD_BYTES or header_size + payload > inside:
+        return None
+    if payload <= _EMPTY_BYTES:
+        return header_size + payload, 0
+    return header_size, payload
+
+
 def _zeros(stream: BinaryIO, at: int, end: int) -> int:
     """Return how many bytes of padding follow, in whole words of eight, at least one."""
     data = _read(stream, at, min(_PADDING_BYTES, end - at))
@@ -94,14 +129,14 @@ def _zeros(stream: BinaryIO, at: int, end: int) -> int:
 
 def _container(stream: BinaryIO, at: int, end: int) -> Iterator[Entry]:
     while at + _ENTRY.size <= end:
-        head = _read(stream, at, min(_READ_BYTES, end - at))
+        head = _read(stream, at, min(HEAD_BYTES, end - at))
         kind, _, header_size, payload, stored, _, minor, major, number = _ENTRY.unpack_from(head)
         if header_size < _FLAGS_AT + _FLAGS.size or at + header_size + payload > end:
             message = f"an entry at byte {at} is longer than its container"
             raise BrokenFatbin(message)
         flags = _FLAGS.unpack_from(head, _FLAGS_AT)[0] if len(head) >= _UNPACKED_AT else 0
         unpacked = 0
-        if header_size >= _READ_BYTES and len(head) == _READ_BYTES:
+        if header_size >= HEAD_BYTES and len(head) == HEAD_BYTES:
             (unpacked,) = _UNPACKED.unpack_from(head, _UNPACKED_AT)
         if kind in _KINDS and number not in _NUMBERS:
             message = f"an entry at byte {at} is for SM {number}"

@@ -55,6 +55,9 @@ def inspect(path: Path) -> NativeFacts:
     except ValueError as error:
         message = f"{path}: {error}"
         raise Unreadable(message) from error
+    except OSError as error:  # no room for what is read again
+        message = f"{path}: {error.strerror or error}"
+        raise Unreadable(message) from error
 
 
 def gathered(found: Iterable[Member], *, name: str, is_folder: bool = False) -> NativeFacts:

@@ -7,12 +7,13 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, BinaryIO, cast
 
-from envbuild.native import tar, zips
+from envbuild.native import inflate, tar, zips
 from envbuild.native.tables import MAGIC
-from envbuild.native.unpack import Readable, unpacked
+from envbuild.native.unpack import Open, Readable, unpacked
 
 _KEPT_OF_WHEEL = frozenset({"RECORD", "WHEEL", "variant.json"})
 _KEPT_OF_CONDA = frozenset({"info/paths.json", "info/index.json"})
@@ -171,14 +172,20 @@ def _of_zip(stream: BinaryIO) -> Iterator[Member]:
                 problem = "a symbolic link, which a wheel cannot hold"
             kept = PurePosixPath(info.filename)
             keep = kept.name in _KEPT_OF_WHEEL and kept.parent.name.endswith(".dist-info")
-            with archive.open(info) as entry:
-                yield from _member(info.filename, entry, keep=keep, problem=problem)
+            again = partial(inflate.opened, archive, stream, info)
+            with again() as entry:
+                yield from _member(info.filename, entry, keep=keep, problem=problem, again=again)
 
 
 def _member(
-    path: str, entry: Readable, *, keep: bool, problem: str | None = None
+    path: str,
+    entry: Readable,
+    *,
+    keep: bool,
+    problem: str | None = None,
+    again: Open | None = None,
 ) -> Iterator[Member]:
-    with unpacked(entry, keep=keep) as content:
+    with unpacked(entry, keep=keep, again=again) as content:
         yield Member(
             path=path,
             elf=content.elf,

@@ -4,11 +4,13 @@ import hashlib
 import queue
 import tempfile
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import IO, BinaryIO, Protocol, cast
 
+from envbuild.native.sparse import Sparse
 from envbuild.native.tables import MAGIC
 
 _CHUNK_BYTES = 1 << 20
@@ -42,8 +44,22 @@ class Unpacked:
     data: bytes | None = None
 
 
+class _Writable(Protocol):
+    """What can be written to."""
+
+    def write(self, piece: bytes, /) -> object:
+        """Take more bytes."""
+        ...
+
+
+Open = Callable[[], AbstractContextManager[Readable]]
+"""Opens a member once more."""
+
+
 @contextmanager
-def unpacked(entry: Readable, *, keep: bool = False) -> Iterator[Unpacked]:
+def unpacked(
+    entry: Readable, *, keep: bool = False, again: Open | None = None
+) -> Iterator[Unpacked]:
     """Read a member to its end, once.
 
     ELF files lie in memory up to 16 MiB, larger ones in a temporary file, since their tables lie
@@ -52,25 +68,38 @@ def unpacked(entry: Readable, *, keep: bool = False) -> Iterator[Unpacked]:
     Args:
         entry: The member.
         keep: Whether its bytes are wanted.
+        again: Opens it once more; with it, the GPU code in an ELF file is not kept.
     """
     first = entry.read(_CHUNK_BYTES)
     while 0 < len(first) < len(MAGIC) and (more := entry.read(_CHUNK_BYTES)):
         first += more
     is_elf = first.startswith(MAGIC)
-    with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES) as file:
-        kept = cast("IO[bytes]", file) if is_elf or keep else None
-        size, digest = _copy(first, entry, kept)
+    if not (is_elf or keep):
+        size, digest = _copy(first, entry, None)
+        yield Unpacked(size=size, sha256=digest)
+        return
+    with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES) as spooled:
+        file = cast("IO[bytes]", spooled)
+        if again is not None and not keep:
+            sparse = Sparse(file, partial(_pieces, again))
+            size, digest = _copy(first, entry, sparse)
+            sparse.finish()
+            yield Unpacked(size=size, sha256=digest, elf=cast("BinaryIO", sparse))
+            return
+        size, digest = _copy(first, entry, file)
         file.seek(0)
         data = file.read() if keep and size <= _MOST_KEPT_BYTES else None
-        yield Unpacked(
-            size=size,
-            sha256=digest,
-            elf=cast("BinaryIO", file) if is_elf else None,
-            data=data,
-        )
+        elf = cast("BinaryIO", file) if is_elf else None
+        yield Unpacked(size=size, sha256=digest, elf=elf, data=data)
 
 
-def _copy(first: bytes, entry: Readable, file: IO[bytes] | None) -> tuple[int, str]:
+def _pieces(again: Open) -> Iterator[bytes]:
+    with again() as entry:
+        while piece := entry.read(_CHUNK_BYTES):
+            yield piece
+
+
+def _copy(first: bytes, entry: Readable, file: _Writable | None) -> tuple[int, str]:
     """Hash a member and write it where it is to be kept; return its size and digest."""
     digest = hashlib.sha256(first)
     if file is not None:
