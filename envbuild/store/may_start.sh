@@ -93,7 +93,8 @@ fits() {
 }
 
 look_at_processor() {
-    machine=$(uname -m)
+    # A program less to start, where the kernel has the file (6.1).
+    { read -r machine <"$root/proc/sys/kernel/arch"; } 2>/dev/null || machine=$(uname -m)
     case $platform in
     linux-64) [ "$machine" = x86_64 ] || no 101 platform-differs "it is for $platform, and this host is $machine" ;;
     linux-aarch64) [ "$machine" = aarch64 ] || no 101 platform-differs "it is for $platform, and this host is $machine" ;;
