@@ -5,21 +5,22 @@ One after the other in turn; by systemd's own times, so that asking costs nothin
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
 
+SYSTEMCTL = shutil.which("systemctl") or "systemctl"
+
 
 def shown(unit: str, name: str) -> str:
-    words = ["/usr/bin/systemctl", "show", "--value", f"--property={name}", unit]
+    words = [SYSTEMCTL, "show", "--value", f"--property={name}", unit]
     return subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def restarted(unit: str) -> float:
     """Kill a unit's process and wait until systemd has started it again."""
-    subprocess.run(
-        ["/usr/bin/systemctl", "reset-failed", unit], check=True
-    )  # of its start limit, too
+    subprocess.run([SYSTEMCTL, "reset-failed", unit], check=True)  # of its start limit, too
     pid = int(shown(unit, "MainPID"))
     begin = time.clock_gettime(time.CLOCK_MONOTONIC)
     os.kill(pid, 9)
