@@ -48,11 +48,12 @@ class HostTree:
         self._cards = 0
         self._buses = 16
 
-    def file(self, path: str, content: str | bytes = "", *, mode: int = 0o644) -> None:
+    def file(self, path: str, content: str | bytes = "", *, mode: int = 0o644) -> "HostTree":
         place = self.root / path
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(content.encode() if isinstance(content, str) else content)
         place.chmod(mode)
+        return self
 
     def link(self, path: str, target: str) -> None:
         place = self.root / path
@@ -199,6 +200,7 @@ class HostTree:
 
     def process(self, number: int, name: str) -> "HostTree":
         self.file(f"proc/{number}/comm", f"{name[:15]}\n")
+        self.file(f"proc/{number}/cmdline", f"/usr/bin/{name}\0-d\0")
         return self
 
     def package(self, name: str, version: str) -> "HostTree":

@@ -2,7 +2,7 @@
 
 from datetime import date
 
-from envbuild.compat import host_cards, host_driver, host_modules, host_system
+from envbuild.compat import host_cards, host_driver, host_modules, host_mps, host_system
 from envbuild.compat.model import Facts
 from envbuild.findings import Finding, Findings, Severity
 from envbuild.host.machine import Host
@@ -32,6 +32,7 @@ def examine(
         found += host_driver.judge(host, facts, today=today)
         found += host_modules.judge(host, facts)
         found += host_cards.judge(host)
+        found += host_mps.judge(host)
         found += host_system.judge_cards(host, facts)
     found += host_system.judge_rest(host, libraries)
     found += host_system.root_adds(host)

@@ -6,7 +6,7 @@ import stat
 from pathlib import Path, PurePosixPath
 
 from envbuild.errors import ToolError
-from envbuild.host import rpm
+from envbuild.host import mps, rpm
 from envbuild.host.machine import Daemon
 from envbuild.host.readings import NoAnswer, NoPermission, Reading, Unsupported, Value, known
 from envbuild.host.tree import Tree, then
@@ -40,7 +40,9 @@ def read(tree: Tree, driver_tree: Tree, *, runner: Runner = run) -> tuple[Daemon
     numbers = then(tree.names("proc"), lambda names: [one for one in names if one.isdigit()])
     running: dict[str, str] = {}
     for number in known(numbers) or ():
-        running.setdefault(known(tree.text(f"proc/{number}/comm")) or "", number)
+        name = known(tree.text(f"proc/{number}/comm")) or ""
+        if name != mps.CONTROL[:_COMM] or mps.program(tree, number) == mps.CONTROL:
+            running.setdefault(name, number)
     hidden = not tree.has("proc/1/comm")
     versions = _versions(driver_tree)
     return tuple(

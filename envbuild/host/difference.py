@@ -15,7 +15,7 @@ _PASSING = re.compile(
     rf"nvml\.why|\.why$|memory\.(?:{_LATER})|disk\.|\.temperature\.(?:gpu|memory|margin)_"
     r"|\.power\.(?:usage|instant)_|\.clocks\.(?:sm|memory|reasons)|\.utilization\.|\.processes"
     r"|\.pcie\.(?:generation|replays)|\.link\.generation|\.nvlinks\.\d+\.(?:replays|recov|crc)"
-    r"|^root$|^taken$|^name$|^driver_root$"
+    r"|mps\.(?:controls|servers)|^root$|^taken$|^name$|^driver_root$"
 )
 """What changes by itself, or is said elsewhere."""
 _OWN = re.compile(r"\.uuid$|\.cluster$|\.pci_address$|\.numa|\.cpus$|\.iommu_group$|\.slot$")
@@ -26,7 +26,7 @@ _RANKS = (
     r"nvml\.gpus\.\d+\.(?:name|compute_capability|memory\.total|mig\.|ecc\.(?:current|pending))",
     r"nvml\.gpus\.\d+\.(?:remapped|retired|ecc\.unc|pcie\.|compute_mode|firmware|fabric|power\.)",
     r"nvml\.gpus",
-    r"machine\.(?:nodes|pci|log|daemons|rdma)",
+    r"machine\.(?:nodes|pci|log|daemons|mps|rdma)",
     r"machine\.(?:system|loader|modprobe)",
     r"machine\.(?:cpu|memory)",
 )

@@ -215,6 +215,23 @@ class Daemon:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Mps:
+    """CUDA's Multi-Process Service.
+
+    Attributes:
+        controls: Numbers of its control daemons' processes.
+        servers: Numbers of its servers' processes.
+        socket: Whether the default place has a daemon's socket, living or left over.
+        listens: Whether the daemon that made it runs.
+    """
+
+    controls: Reading[tuple[int, ...]] = NOT_ASKED
+    servers: Reading[tuple[int, ...]] = NOT_ASKED
+    socket: bool = False
+    listens: Reading[bool] = NOT_ASKED
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Cpu:
     """The processors.
 
@@ -315,6 +332,7 @@ class Machine:
         pci: The bus.
         log: What the driver wrote into the kernel's log since the boot.
         daemons: Programs that belong to the driver.
+        mps: CUDA's Multi-Process Service.
         system: The operating system.
         cpu: The processors.
         memory: Memory.
@@ -330,6 +348,7 @@ class Machine:
     pci: Pci = Pci()
     log: Reading[tuple[Event, ...]] = NOT_ASKED
     daemons: tuple[Daemon, ...] = ()
+    mps: Mps = Mps()
     system: System = System()
     cpu: Cpu = Cpu()
     memory: Memory = Memory()

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from envbuild.host import daemons, driver, kernel_log, loader, pci, system
+from envbuild.host import daemons, driver, kernel_log, loader, mps, pci, system
 from envbuild.host.machine import Host, Machine
 from envbuild.host.model import Nvml
 from envbuild.host.readings import known
@@ -73,6 +73,7 @@ def _machine(where: Where) -> Machine:
         pci=pci.read(tree),
         log=kernel_log.read(tree),
         daemons=daemons.read(tree, driver_tree),
+        mps=mps.read(tree),
         system=system.system(tree, machine=machine),
         cpu=cpu,
         memory=system.memory(tree),

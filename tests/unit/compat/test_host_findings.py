@@ -147,6 +147,48 @@ def test_nvswitches_want_a_fabric_manager_of_the_drivers_version(whole: HostTree
     assert found.what == "its package is of 580.82.07, the driver of 580.95.05"
 
 
+_MPS = "tmp/nvidia-mps"
+
+
+def test_an_mps_daemon_at_the_default_place(whole: HostTree) -> None:
+    whole.process(4310, "nvidia-cuda-mps-control").process(4312, "nvidia-cuda-mps-server")
+    whole.file(f"{_MPS}/control").file(f"{_MPS}/nvidia-cuda-mps-control.pid", "4310\n")
+    seen = host(whole, nvml(gpu()))
+    assert _found(seen, "mps-foreign").where == f"/{_MPS}/control"
+    assert [one.code for one in examine(seen, facts(), today=_DAY)] == ["mps-foreign"]
+
+
+@pytest.mark.parametrize("told", ["4310\n", "", "a\n"])
+def test_a_socket_of_an_mps_daemon_that_ended(whole: HostTree, told: str) -> None:
+    whole.process(4310, "python3").file(f"{_MPS}/control")
+    whole.file(f"{_MPS}/nvidia-cuda-mps-control.pid", told)
+    found = _found(host(whole, nvml(gpu())), "mps-left")
+    assert (found.where, found.severity) == (f"/{_MPS}/control", Severity.NOTE)
+    assert (whole.root / _MPS / "control").exists()
+
+
+def test_an_mps_server_without_its_daemon(whole: HostTree) -> None:
+    whole.process(4312, "nvidia-cuda-mps-server")
+    seen = host(whole, nvml(gpu()))
+    assert _found(seen, "mps-alone").where == "process 4312"
+    control = next(one for one in seen.machine.daemons if one.name == "nvidia-cuda-mps-control")
+    assert control.running == OFF
+
+
+def test_an_mps_daemon_in_a_folder_of_its_own_is_fine(whole: HostTree) -> None:
+    whole.process(4310, "nvidia-cuda-mps-control").process(4312, "nvidia-cuda-mps-server")
+    whole.file("run/envbuild-mps/x/pipe/control")
+    assert examine(host(whole, nvml(gpu())), facts(), today=_DAY) == ()
+
+
+def test_hidden_processes_leave_mps_unknown(whole: HostTree) -> None:
+    (whole.root / "proc/1/comm").unlink()
+    whole.file(f"{_MPS}/control")
+    seen = host(whole, nvml(gpu()))
+    assert isinstance(seen.machine.mps.listens, NoPermission)
+    assert "mps-left" not in {one.code for one in examine(seen, facts(), today=_DAY)}
+
+
 def test_a_fabric_manager_whose_file_was_replaced(whole: HostTree) -> None:
     whole.switch("0000:05:00.0").process(900, "nv-fabricmanager")
     whole.package("nvidia-fabricmanager-580", "580.95.05-1")
