@@ -138,14 +138,27 @@ def finding_text(finding: Finding) -> str:
     return "\n".join(lines)
 
 
-def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return rows in aligned columns below their headings."""
+def table(
+    headings: Sequence[str], rows: Iterable[Sequence[str]], *, width: int | None = None
+) -> str:
+    """Return rows in aligned columns below their headings.
+
+    Args:
+        headings: What stands above.
+        rows: The cells.
+        width: In characters; where a row is longer, its last cell goes to a line of its own, below
+            the second. None for any length.
+    """
     texts = [tuple(headings), *(tuple(row) for row in rows)]
     widths = [max(len(row[column]) for row in texts) for column in range(len(headings))]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in texts
-    ]
+    lines: list[str] = []
+    for row in texts:
+        cells = [cell.ljust(each) for cell, each in zip(row, widths, strict=True)]
+        line = "  ".join(cells).rstrip()
+        if width is None or len(line) <= width:
+            lines.append(line)
+        else:
+            lines += ["  ".join(cells[:-1]).rstrip(), f"{'':{widths[0]}}  {row[-1]}"]
     return "\n".join([click.style(lines[0], bold=True), *lines[1:]])
 
 

@@ -1,6 +1,7 @@
 """`envbuild triangle`: which builds go with a card, a driver, CUDA, cuDNN and a Python, and why."""
 
-from collections.abc import Sequence
+import re
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +12,8 @@ from envbuild.cli.context import Here
 from envbuild.errors import UsageProblem
 
 if TYPE_CHECKING:
-    from envbuild.compat.model import FrameworkBuild
     from envbuild.compat.triangle import Judged
 
-_SHOWN = 3
 _STDOUT = "-"
 _ALL = sets.gpu_option("several have to work all.")
 
@@ -52,8 +51,9 @@ def listed(here: Here, /, as_json: bool, **told: Any) -> None:  # noqa: ANN401, 
     if as_json:
         output.print_json({"sets": [_json(each, cards=cards) for each in found]})
     elif found:
-        headings = ("BUILD", "CUDA", "CUDNN", "DRIVER", "PYTHON", "GPU CODE", "FROM")
-        output.result(output.table(headings, [_row(each, cards=cards) for each in found]))
+        headings = ("BUILD", "CUDA", "CUDNN", "DRIVER", "PYTHON", "CODE", "FROM")
+        rows = [_row(each, cards=cards) for each in found]
+        output.result(output.table(headings, rows, width=shutil.get_terminal_size().columns))
     else:
         output.say(here, "no build works with all of this")
         output.next_step(here, f"envbuild triangle why {sets.typed(**told)}")
@@ -74,6 +74,7 @@ def listed(here: Here, /, as_json: bool, **told: Any) -> None:  # noqa: ANN401, 
 @click.pass_obj
 def why(here: Here, /, as_json: bool, **told: Any) -> None:  # noqa: ANN401, FBT001
     """Say whether a full or partial set works, or every reason against it; exit code 0 or 1."""
+    from envbuild.cli import against
     from envbuild.compat import triangle
     from envbuild.compat.nearest import nearest
     from envbuild.compat.sentences import place
@@ -96,7 +97,7 @@ def why(here: Here, /, as_json: bool, **told: Any) -> None:  # noqa: ANN401, FBT
     elif found:
         output.result("\n".join(["works:", *(f"  {place(each.build)}" for each in found)]))
     else:
-        output.result("\n".join(_against(meant, near, first)))
+        output.result("\n".join(against.lines(meant, near, first)))
     if not found:
         click.get_current_context().exit(1)
 
@@ -169,55 +170,9 @@ def _is_asked(each: "Judged") -> bool:
     return "framework" not in each.parts
 
 
-def _against(
-    meant: "Sequence[Judged]", near: "Sequence[Judged]", first: "Judged | None"
-) -> list[str]:
-    from envbuild.compat.sentences import place
-
-    lines = ["does not work:"]
-    if not meant:
-        lines.append("  no build of these versions is known")
-    against: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-    for each in meant:
-        own: dict[tuple[str, ...], list[str]] = {}
-        for reason in each.reasons:
-            own.setdefault(reason.sources, []).append(reason.what)
-        for sources, whats in own.items():
-            against.setdefault(("; ".join(whats), sources), []).append(each.build.name)
-    for (what, sources), names in against.items():
-        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-        lines.append(f"  {', '.join(names[:_SHOWN])}{more}: {what}")
-        lines += [f"    source: {source}" for source in sources]
-    if first is not None and all(each.parts == {"gpu"} for each in meant):
-        lines.append(f"the first with code for it: {place(first.build)}")
-    lines.append("nearest that work:" if near else "nothing that is known runs on these cards")
-    for each in near:
-        changes = ", ".join(_change(each, reason.part) for reason in each.reasons)
-        lines.append(f"  {place(each.build)} (with {changes})")
-    return lines
-
-
-def _change(each: "Judged", part: str) -> str:
-    """Return what would have to be another one."""
-    build = each.build
-    return {
-        "driver": f"driver {each.drivers}" if each.last else f"driver {each.driver} or newer",
-        "cuda": f"CUDA {build.cuda or build.cuda_major}",
-        "cudnn": f"cuDNN {build.cudnn or 'that is unknown'}",
-        "framework": f"{build.framework} {build.version}",
-        "python": f"Python {_pythons(build)}",
-    }.get(part, part)
-
-
-def _pythons(build: "FrameworkBuild") -> str:
-    """Return the Pythons of a build that are not free-threaded, as a range."""
-    from envbuild.compat.sentences import span
-
-    usual = [python for python in build.pythons if not python.endswith("t")]
-    return span(usual) if usual else "-"
-
-
 def _row(each: "Judged", *, cards: bool) -> tuple[str, ...]:
+    from envbuild.cli.against import pythons
+
     build = each.build
     answers = {"native": "native", "jit": "by JIT", "unknown": "unknown"}
     origin = f"jax[{build.origin}]" if build.framework == "jax" else build.origin
@@ -226,12 +181,21 @@ def _row(each: "Judged", *, cards: bool) -> tuple[str, ...]:
     return (
         f"{build.framework} {build.version}",
         build.cuda or f"{build.cuda_major}.x",
-        build.cudnn or "-",
-        each.drivers,
-        _pythons(build),
+        _within_major(build.cudnn or "-"),
+        each.drivers.replace(" to ", "-"),
+        pythons(build).replace(" to ", "-"),
         answers[each.answer] if cards else "-",
         f"{origin} (own facts)" if build.site else origin,
     )
+
+
+def _within_major(versions: str) -> str:
+    """Return a range without its end where that is the next major version, as for all of cuDNN."""
+    parts = versions.split(",")
+    begin = next((one for one in parts if one.startswith(">=")), "")
+    found = re.match(r">=(\d+)", begin)
+    ends = {f"<{int(found[1]) + 1}", f"<{int(found[1]) + 1}.0"} if found else set()
+    return begin if {*parts} - {begin} <= ends and begin else versions
 
 
 def _json(each: "Judged", *, cards: bool) -> dict[str, object]:

@@ -14,8 +14,8 @@ def test_listing(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["triangle", "list", "--gpu", "h100", "--framework", "pytorch==2.4.0"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].split() == [
-        *("pytorch", "2.4.0", "12.4", "9.1.0.70", ">=525.60.13", "3.8", "to", "3.12"),
-        *("native", "cu124"),
+        *("pytorch", "2.4.0", "12.4", "9.1.0.70", ">=525.60.13", "3.8-3.12", "native"),
+        "cu124",
     ]
     assert main(["triangle", "list", "--gpu", "b200", "--framework", "torch 2.4.0"]) == 1
     assert capsys.readouterr().out == ""
@@ -40,6 +40,40 @@ def test_why_not(capsys: pytest.CaptureFixture[str]) -> None:
     assert "source: pytorch/builder release/2.4, manywheel/build_cuda.sh" in told
     assert "the first with code for it: torch 2.7.0, CUDA 12.8" in told
     assert "nearest that work:" in told
+
+
+@pytest.mark.parametrize("gpu", ["h100", "v100", "b200"])
+def test_a_list_fits_the_terminal(
+    gpu: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["triangle", "list", "--gpu", gpu]) == 0
+    narrow = capsys.readouterr().out.splitlines()
+    assert max(map(len, narrow)) <= 80
+    monkeypatch.setenv("COLUMNS", "200")
+    assert main(["triangle", "list", "--gpu", gpu, "--json"]) == 0
+    count = len(json.loads(capsys.readouterr().out)["sets"])
+    assert main(["triangle", "list", "--gpu", gpu]) == 0
+    wide = capsys.readouterr().out.splitlines()
+    assert len(wide) == 1 + count
+    assert " ".join(narrow).split() == " ".join(wide).split()
+
+
+def test_why_not_of_many_releases_is_short(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["triangle", "why", "--gpu", "b200", "--driver", "535"]
+    assert main(words) == 1
+    told = capsys.readouterr().out.splitlines()
+    assert told[:2] == ["does not work", "nearest that work:"]
+    assert len(told) <= 30
+    assert main([*words, "--json"]) == 1
+    data = json.loads(capsys.readouterr().out)
+    for framework in ("pytorch", "jax"):
+        judged = [one for one in data["against"] if one["framework"] == framework]
+        at = next(n for n, line in enumerate(told) if line.startswith(f"against {framework} "))
+        assert told[at].endswith(f" ({len(judged)} builds):")
+        whats = {reason["what"].partition(": ")[0] for one in judged for reason in one["reasons"]}
+        after = "\n".join(told[at:])
+        assert all(f": {what}\n" in after for what in whats)
 
 
 def test_why(capsys: pytest.CaptureFixture[str]) -> None:
@@ -170,7 +204,7 @@ def test_a_site_s_build_says_whose_it_is(
     monkeypatch.setenv("ENVBUILD_FACTS", str(tmp_path))
     words = ["--gpu", "h100", "--framework", "pytorch==2.99"]
     assert main(["triangle", "list", *words]) == 0
-    assert capsys.readouterr().out.splitlines()[1].endswith("native    ours (own facts)")
+    assert capsys.readouterr().out.splitlines()[1].endswith("native  ours (own facts)")
     assert main(["triangle", "list", *words, "--json"]) == 0
     (one,) = json.loads(capsys.readouterr().out)["sets"]
     assert (one["site"], one["sources"]) == (str(tmp_path), ["our wiki"])
