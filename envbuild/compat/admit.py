@@ -177,11 +177,19 @@ def _cards(needs: Needs, host: Host, facts: Facts, name: str) -> Iterator[Findin
             where=f"{name}: driver",
             what="no driver is loaded on this host",
             why="its CUDA programs cannot run here",
-            hint=f"install driver {needs.floor.value or needs.driver.value or 'of NVIDIA'}",
+            hint=f"install {_driver_words(needs)}",
         )
     else:
         yield from _driver(needs, driver, name)
     yield from _codes(needs, host, facts, name)
+
+
+def _driver_words(needs: Needs) -> str:
+    """Return which driver would do, in words: the recipe's range, else the oldest one."""
+    wanted, floor = needs.driver.value, needs.floor.value
+    if wanted not in {None, NONE}:
+        return f"driver {wanted}"
+    return "NVIDIA's driver" if floor in {None, NONE} else f"driver {floor} or newer"
 
 
 def _driver(needs: Needs, driver: str, name: str) -> Iterator[Finding]:

@@ -19,7 +19,7 @@ from envbuild.cli.context import Here
 from envbuild.cli.main import main
 from envbuild.host import gpus
 from envbuild.packages import PipPackage
-from envbuild.store import present
+from envbuild.store import needs, present
 from envbuild.store.layout import Generation
 from envbuild.store.order import dumps, loads
 from envbuild.target import Need
@@ -184,6 +184,59 @@ def test_an_environment_that_an_earlier_version_made(
     codes = {finding["code"] for finding in data["findings"]}
     assert codes == {"need-unknown", "driver-end-of-life", "throttled-power"}
     assert _current(created).needs.is_file()
+
+
+_WANTED = {
+    "platform": "linux-64",
+    "gpus": "h100",
+    "capabilities": "9.0",
+    "codes": "pytorch: sm_80 sm_90",
+    "driver": ">=550",
+    "floor": "525.60.13",
+    "cuda": "12.4",
+    "glibc": ">=2.28",
+    "cpu": "x86_64_v3",
+    "memory": "none",
+}
+
+
+@pytest.mark.parametrize(
+    ("reason", "scenario", "code", "wanted"),
+    [
+        ("nothing", "h100x8-idle", 0, {}),
+        ("platform-differs", "h100x8-idle", 1, {"platform": "linux-aarch64", "cpu": "aarch64"}),
+        ("cpu-too-old", "h100x8-idle", 1, {"cpu": "x86_64_v5"}),
+        ("cpu-not-judged", "h100x8-idle", 0, {"cpu": "zen4"}),
+        ("glibc-too-old", "h100x8-idle", 1, {"glibc": ">=2.39"}),
+        ("memory-short", "h100x8-idle", 0, {"memory": f"{4 << 40}"}),
+        ("card-needed", "no-gpu", 1, {}),
+        ("driver-needed", "not-loaded", 1, {}),
+        ("driver-out-of-range", "h100x8-idle", 1, {"driver": ">=500,<540", "branches": "R535"}),
+        ("driver-too-old", "h100x8-idle", 1, {"driver": "none", "floor": "580.65.06"}),
+        ("no-gpu-code", "a100-slow-link", 1, {"codes": "pytorch: sm_90"}),
+        ("code-compiled-first", "h100x8-idle", 0, {"codes": "pytorch: sm_80 compute_80"}),
+        ("need-unknown", "h100x8-idle", 0, {"glibc": None, "codes": None}),
+    ],
+)
+def test_each_reason_against_an_environment(
+    reason: str,
+    scenario: str,
+    code: int,
+    wanted: dict[str, str | None],
+    created: Creator,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    golden: Callable[[str, str], None],
+) -> None:
+    told = {name: Need(value=value, origin="recipe") for name, value in (_WANTED | wanted).items()}
+    _current(created).needs.write_text(needs.dumps(replace(NEEDS, **told)))
+    root = host(tmp_path / "root", scenario)
+    assert main(["doctor", "demo", "--root", str(root)]) == code
+    out = capsys.readouterr().out
+    golden(f"doctor/demo-{reason}.txt", _plain(out[out.index("\ndemo, from ") + 1 :]))
+    _, data = _asked(root, capsys)
+    codes = {one["code"] for one in data["findings"] if one["where"].startswith("demo")}
+    assert codes >= {reason} if reason != "nothing" else codes == set()
 
 
 def test_an_environment_whose_needs_are_gone(
