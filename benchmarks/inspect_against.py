@@ -22,7 +22,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from envbuild.access import Access
+from envbuild.cli.context import Here
 from envbuild.compat.derive import index
 from envbuild.native.inspect import inspect
 from envbuild.native.model import ElfFacts, version_text
@@ -107,11 +107,12 @@ def fetched(row: dict[str, Any], folder: Path) -> Path:
     """Return a wheel of the list, fetched where it is missing, its hash checked."""
     path = folder / row["file"]
     if not path.exists():
+        access = Here().access
         name = row["file"].split("-")[0].lower().replace("_", "-").replace(".", "-")
-        releases = index.default(Access()).versions(name)
+        releases = index.default(access).versions(name)
         wheels = (wheel for release in releases.values() for wheel in release)
         file = next(wheel.file for wheel in wheels if wheel.file.filename == row["file"])
-        Session(Access()).download(file.url, path, sha256=row["sha256"])
+        Session(access).download(file.url, path, sha256=row["sha256"])
     with path.open("rb") as data:
         if hashlib.file_digest(data, "sha256").hexdigest() != row["sha256"]:
             sys.exit(f"{path} is another file")
