@@ -1,8 +1,8 @@
 """Rendering units of 200 services with their slices, against jinja2 alone making the same texts.
 
 Both sides run in this process, since reading a recipe is no part of it, and their time is that of
-the processor, since neither waits for anything: ours from recipes that
-are loaded, theirs from the very values that our templates are given, with the same templates.
+the processor, since neither waits for anything: ours from recipes that are loaded, theirs from the
+very values that our templates are given, with the same templates.
 """
 
 import gc

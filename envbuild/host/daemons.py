@@ -6,10 +6,11 @@ import stat
 from pathlib import Path, PurePosixPath
 
 from envbuild.errors import ToolError
-from envbuild.host import mps, rpm
+from envbuild.host import mps, processes, rpm
 from envbuild.host.machine import Daemon
-from envbuild.host.readings import NoAnswer, NoPermission, Reading, Unsupported, Value, known
-from envbuild.host.tree import Tree, then
+from envbuild.host.processes import COMM_BYTES, Processes
+from envbuild.host.readings import NoAnswer, Reading, Unsupported, Value, known
+from envbuild.host.tree import Tree
 from envbuild.tools.run import Runner, base_environment, run
 
 _PACKAGES = {
@@ -23,35 +24,33 @@ _MANAGER = "nv-fabricmanager"
 _SAYS = re.compile(r"Fabric Manager version is\s*:\s*(\d[\d.]*\d)")
 """What `nv-fabricmanager --version` prints: "Fabric Manager version is : 535.161.08"."""
 _PATIENCE_S = 2
-_COMM = 15
 _DPKG = "var/lib/dpkg/status"
 
 
-def read(tree: Tree, driver_tree: Tree, *, runner: Runner = run) -> tuple[Daemon, ...]:
+def read(
+    tree: Tree, driver_tree: Tree, found: Reading[Processes], *, runner: Runner = run
+) -> tuple[Daemon, ...]:
     """Return which of the driver's daemons run, and the versions of their packages.
-
-    A process's name in /proc has 15 characters at most (proc(5), `comm`).
 
     Args:
         tree: Where /proc is.
         driver_tree: Where the list of packages is.
+        found: The processes.
         runner: Starts the fabric manager's program, which prints its version and ends.
     """
-    numbers = then(tree.names("proc"), lambda names: [one for one in names if one.isdigit()])
     running: dict[str, str] = {}
-    for number in known(numbers) or ():
-        name = known(tree.text(f"proc/{number}/comm")) or ""
-        if name != mps.CONTROL[:_COMM] or mps.program(tree, number) == mps.CONTROL:
+    for number, name in (known(found) or {}).items():
+        if name != mps.COMM or mps.program(tree, number) == mps.CONTROL:
             running.setdefault(name, number)
-    hidden = not tree.has("proc/1/comm")
+    hidden = processes.are_hidden(tree)
     versions = _versions(driver_tree)
     return tuple(
         Daemon(
             name=name,
-            running=_runs(name[:_COMM] in running, hidden=hidden),
+            running=_runs(name[:COMM_BYTES] in running, hidden=hidden),
             version=_version(versions, names),
-            replaced=_replaced(tree, running.get(name[:_COMM])),
-            runs=_runs_version(tree, name, running.get(name[:_COMM]), runner),
+            replaced=_replaced(tree, running.get(name[:COMM_BYTES])),
+            runs=_runs_version(tree, name, running.get(name[:COMM_BYTES]), runner),
         )
         for name, names in _PACKAGES.items()
     )
@@ -61,7 +60,7 @@ def _runs(seen: bool, *, hidden: bool) -> Reading[bool]:  # noqa: FBT001
     if seen:
         return Value(value=True)
     if hidden:
-        return NoPermission("processes of others are hidden (hidepid of /proc)")
+        return processes.HIDDEN
     return Value(value=False)
 
 

@@ -1,8 +1,8 @@
 """CUDA's Multi-Process Service (MPS) at the place that programs look at by default."""
 
-from collections.abc import Iterator
-
+from envbuild.host import processes
 from envbuild.host.machine import Mps
+from envbuild.host.processes import COMM_BYTES, Processes
 from envbuild.host.readings import NoAnswer, NoPermission, Reading, Value, known
 from envbuild.host.tree import Tree, then
 
@@ -10,15 +10,18 @@ CONTROL = "nvidia-cuda-mps-control"
 SERVER = "nvidia-cuda-mps-server"
 DEFAULT = "tmp/nvidia-mps"
 """Where daemon and clients meet without CUDA_MPS_PIPE_DIRECTORY (NVIDIA, MPS guide)."""
-_COMM = CONTROL[:15]
+COMM = CONTROL[:COMM_BYTES]
+"""What /proc calls a daemon, and a server too: `cmdline` tells them apart."""
 
 
-def read(tree: Tree) -> Mps:
+def read(tree: Tree, found: Reading[Processes]) -> Mps:
     """Return the daemons and servers that run, and what is at the default place.
 
-    A daemon's name and a server's are the same in `comm` (15 characters), so `cmdline` tells.
+    Args:
+        tree: Where /proc and the default place are.
+        found: The processes.
     """
-    running = _running(tree)
+    running = _running(tree, found)
     return Mps(
         controls=then(running, lambda found: _of(found, CONTROL)),
         servers=then(running, lambda found: _of(found, SERVER)),
@@ -27,17 +30,16 @@ def read(tree: Tree) -> Mps:
     )
 
 
-def _running(tree: Tree) -> Reading[dict[int, str]]:
+def _running(tree: Tree, found: Reading[Processes]) -> Reading[dict[int, str]]:
     """Return the programs of MPS that run, by the number of their process."""
-    if not tree.has("proc/1/comm"):
-        return NoPermission("processes of others are hidden (hidepid of /proc)")
-    return then(tree.names("proc"), lambda names: dict(_programs(tree, names)))
-
-
-def _programs(tree: Tree, names: tuple[str, ...]) -> Iterator[tuple[int, str]]:
-    for number in filter(str.isdigit, names):
-        if known(tree.text(f"proc/{number}/comm")) == _COMM:
-            yield int(number), program(tree, number)
+    if processes.are_hidden(tree):
+        return processes.HIDDEN
+    return then(
+        found,
+        lambda names: {
+            int(number): program(tree, number) for number, name in names.items() if name == COMM
+        },
+    )
 
 
 def program(tree: Tree, number: str) -> str:

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from envbuild.host import daemons, driver, kernel_log, loader, mps, pci, system
+from envbuild.host import daemons, driver, kernel_log, loader, mps, pci, processes, system
 from envbuild.host.machine import Host, Machine
 from envbuild.host.model import Nvml
 from envbuild.host.readings import known
@@ -67,13 +67,14 @@ def _machine(where: Where) -> Machine:
     tree, driver_tree = Tree(where.root), Tree(where.driver_root or where.root)
     cpu = system.cpu(tree)
     machine = known(cpu.architecture) or "x86_64"
+    found = processes.read(tree)
     return Machine(
         driver=driver.read(tree, driver_tree, machine=machine),
         nodes=driver.nodes(tree, where.may),
         pci=pci.read(tree),
         log=kernel_log.read(tree),
-        daemons=daemons.read(tree, driver_tree),
-        mps=mps.read(tree),
+        daemons=daemons.read(tree, driver_tree, found),
+        mps=mps.read(tree, found),
         system=system.system(tree, machine=machine),
         cpu=cpu,
         memory=system.memory(tree),

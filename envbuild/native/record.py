@@ -12,7 +12,8 @@ from envbuild.native.package import RecordDifference
 
 NO_HASH = "no hash"
 _STRONG = frozenset({"sha256", "sha384", "sha512"})
-_SIGNATURES = (".dist-info/RECORD", ".dist-info/RECORD.jws", ".dist-info/RECORD.p7s")
+UNHASHED = (".dist-info/RECORD", ".dist-info/RECORD.jws", ".dist-info/RECORD.p7s")
+"""Ends of paths that need no hash: the list itself and its signatures."""
 _MOST_DIGITS = 18
 _MOST_ROWS = 250_000
 
@@ -67,19 +68,19 @@ def wheel_differences(record: bytes, content: Content) -> tuple[RecordDifference
     except csv.Error as error:
         message = f"RECORD is no table: {error}"
         raise ValueError(message) from error
-    unlisted = (path for path in content if path not in listed and not path.endswith(_SIGNATURES))
+    unlisted = (path for path in content if path not in listed and not path.endswith(UNHASHED))
     return (*found, *(RecordDifference(path=path, kind="unlisted") for path in sorted(unlisted)))
 
 
 def _row(path: str, digest: str, size: str, content: Content) -> Iterator[RecordDifference]:
     if path not in content:
-        if not path.endswith(_SIGNATURES):
+        if not path.endswith(UNHASHED):
             yield RecordDifference(path=path, kind="absent")
         return
     real, real_size = content[path]
     algorithm, equals, value = digest.partition("=")
     if not digest:
-        if not path.endswith(_SIGNATURES):
+        if not path.endswith(UNHASHED):
             yield RecordDifference(path=path, kind="weak", listed=NO_HASH)
     elif algorithm not in _STRONG or not equals:
         yield RecordDifference(path=path, kind="weak", listed=algorithm[:40])

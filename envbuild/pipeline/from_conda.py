@@ -5,7 +5,7 @@ that was rebuilt too. conda packages that only those needed stay: a wheel is bui
 it, and may link them.
 """
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
 from envbuild.errors import Refused
 from envbuild.packages import CondaPackage, PipPackage
@@ -22,9 +22,7 @@ def candidates(packages: Sequence[CondaPackage], build: Build) -> Iterator[PipPa
         build: What the recipe says of rebuilt wheels.
     """
     versions = {str(name): one.version for name, one in provided(packages).items()}
-    wanted = _roots(build)
-    while more := {wheel_name(one) for one in _dependents(packages, wanted)} - wanted - {None}:
-        wanted |= {name for name in more if name is not None}
+    wanted = _with_dependents(packages, _roots(build), lambda _: True)
     for name in sorted(wanted & versions.keys()):
         yield PipPackage(name=name, version=str(versions[name]), hashes=(), via=("recipe",))
 
@@ -43,13 +41,8 @@ def leaving(
     Raises:
         Refused: conda packages that stay need them.
     """
-    going = {name for name in _roots(build) if name in rebuilt}
-    while more := {
-        name
-        for one in _dependents(packages, going)
-        if (name := wheel_name(one)) is not None and name in rebuilt and name not in going
-    }:
-        going |= more
+    roots = {name for name in _roots(build) if name in rebuilt}
+    going = _with_dependents(packages, roots, rebuilt.__contains__)
     gone = tuple(one for one in packages if wheel_name(one) in going)
     if staying := list(_dependents(packages, going)):
         names = ", ".join(f"{one.name} {one.version}" for one in staying)
@@ -69,6 +62,23 @@ def leaving(
 
 def _roots(build: Build) -> set[str]:
     return {*map(str, build.sources)} or {*FRAMEWORKS}
+
+
+def _with_dependents(
+    packages: Iterable[CondaPackage], names: set[str], may: Callable[[str], bool]
+) -> set[str]:
+    """Return names of wheels with those of the packages that need them, and so on."""
+    found = set(names)
+    while (
+        more := {
+            name
+            for one in _dependents(packages, found)
+            if (name := wheel_name(one)) is not None and may(name)
+        }
+        - found
+    ):
+        found |= more
+    return found
 
 
 def _dependents(packages: Iterable[CondaPackage], names: Container[str]) -> Iterator[CondaPackage]:

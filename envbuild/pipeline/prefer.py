@@ -128,22 +128,25 @@ def _universal(lock: Lock, loaded: LoadedRecipe, kept: Sequence[Kept]) -> tuple[
         return lock.platforms
     pip: list[PipPackage] = []
     every = lock.platforms[0].pip
+    halves: list[tuple[Platform, tuple[int, int], tuple[PipPackage, ...], dict[str, Kept]]] = []
+    for platform, minor in itertools.product(platforms, range_.minors):
+        here = applying(every, platform, python=_first_of(minor))
+        locked = {each.name: each.version for each in here}
+        halves.append((platform, minor, here, _taken(here, locked, loaded, kept, platform, minor)))
     for one in every:
         left, found = one.marker, list[PipPackage]()
         reached = 0
-        for platform, minor in itertools.product(platforms, range_.minors):
-            version = f"{minor[0]}.{minor[1]}.0"
-            here = applying(every, platform, python=version)
+        for platform, minor, here, taken in halves:
             if one not in here:
                 continue
             reached += 1
-            locked = {each.name: each.version for each in here}
-            taken = _taken(here, locked, loaded, kept, platform, minor)
-            locked |= {name: str(each.version) for name, each in taken.items()}
             best = taken.get(one.name)
             if best is None:
                 continue
-            _check_requirements(best, locked, markers.environment(version, platform), lock)
+            locked = {each.name: each.version for each in here}
+            locked |= {name: str(each.version) for name, each in taken.items()}
+            around = markers.environment(_first_of(minor), platform)
+            _check_requirements(best, locked, around, lock)
             own = _marker(platform, minor, several=len(platforms) > 1)
             found.append(_from(one, best, _and(one.marker, own)))
             left = _and(left, _but(own))
@@ -152,6 +155,11 @@ def _universal(lock: Lock, loaded: LoadedRecipe, kept: Sequence[Kept]) -> tuple[
             pip.append(replace(one, marker=left))
     ordered = tuple(sorted(pip, key=lambda one: (one.name, one.marker or "")))
     return tuple(replace(half, pip=ordered) for half in lock.platforms)
+
+
+def _first_of(minor: tuple[int, int]) -> str:
+    """Return the first release of a Python."""
+    return f"{minor[0]}.{minor[1]}.0"
 
 
 def _marker(platform: Platform, minor: tuple[int, int], *, several: bool) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from envbuild.errors import StoreError
+from envbuild.native.record import UNHASHED
 from envbuild.store.layout import OWN_FOLDER
 from envbuild.store.ledger import Ledger, Tree
 
@@ -21,7 +22,7 @@ CLOBBERS = "__clobbers__/"
 _ELSEWHERE = ("\n../", '\n"../')
 _TAG = re.compile(r"\.dist-info/WHEEL,sha256=([^,]*),")
 _UNHASHED = re.compile(r"^.+,,\d*$", re.MULTILINE)
-_BARE = (".dist-info/RECORD", ".dist-info/RECORD.jws", ".dist-info/RECORD.p7s", ".pyc")
+_BARE = (*UNHASHED, ".pyc")
 _RECORD_PREFIX = "sha256="
 _RECORD_LENGTH = len(_RECORD_PREFIX) + 43
 _URL_SAFE = str.maketrans("-_", "+/")

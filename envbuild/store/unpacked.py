@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from packaging.utils import canonicalize_name
+
 from envbuild.findings import Finding, Findings, Severity
 from envbuild.native.judge import listed
 from envbuild.native.package import RecordDifference
@@ -130,7 +132,7 @@ def _hash(
 
 
 def _owner(info: str) -> Owner:
-    name = info.partition("-")[0].lower().replace("_", "-").replace(".", "-")
+    name = canonicalize_name(info.partition("-")[0])
     return Owner(label=f"pypi:{name}", package=f"pypi:{info}", paths=(), digests=())
 
 

@@ -174,15 +174,13 @@ class _Attempt:
 
     def result(self, told: Told | None) -> int:
         """Wait for the lock and return its descriptor."""
-        try:
-            if not self._taken.wait(min(_AT_ONCE_S, self._timeout_s + _GRACE_S)):
-                if told is not None:
-                    told(f"waiting: {self._said or f'{self._path} does not answer yet'}")
-                with gap():
-                    self._taken.wait(max(0.0, self._deadline - time.monotonic()) + _GRACE_S)
-        finally:
-            with self._guard:
-                self._given_up = self._descriptor < 0
+        if not self._taken.wait(min(_AT_ONCE_S, self._timeout_s + _GRACE_S)):
+            if told is not None:
+                told(f"waiting: {self._said or f'{self._path} does not answer yet'}")
+            with gap():
+                self._taken.wait(max(0.0, self._deadline - time.monotonic()) + _GRACE_S)
+        with self._guard:
+            self._given_up = self._descriptor < 0
         if self._error is not None:
             raise self._error
         if self._given_up:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from envbuild.host import daemons
+from envbuild.host import daemons, processes
 from envbuild.host.machine import Daemon
 from envbuild.host.readings import NoAnswer, Value
 from envbuild.host.tree import Tree
@@ -51,7 +51,7 @@ def _running(path: Path) -> Iterator[int]:
 
 
 def _seen() -> Daemon:
-    found = daemons.read(Tree(), Tree())
+    found = daemons.read(Tree(), Tree(), processes.read(Tree()))
     return next(one for one in found if one.name == _NAME)
 
 
