@@ -21,7 +21,7 @@ from envbuild.store.ledger import Ledger, Tree
 CLOBBERS = "__clobbers__/"
 _ELSEWHERE = ("\n../", '\n"../')
 _TAG = re.compile(r"\.dist-info/WHEEL,sha256=([^,]*),")
-_UNHASHED = re.compile(r"^.+,,\d*$", re.MULTILINE)
+_NO_HASH = re.compile(r",,\d*$", re.MULTILINE)
 _BARE = (*UNHASHED, ".pyc")
 _RECORD_PREFIX = "sha256="
 _RECORD_LENGTH = len(_RECORD_PREFIX) + 43
@@ -237,7 +237,7 @@ class _Record:
             known = None
             paths, digests = self._rows(self.same)
         more, theirs = self._rows(self.other)
-        bare, _ = self._rows("\n".join(_UNHASHED.findall(f"{self.same}\n{self.other}")))
+        bare, _ = self._rows("\n".join([*_bare(self.same), *_bare(self.other)]))
         return Owner(
             label=self.label,
             package=self.package,
@@ -271,6 +271,14 @@ def _split(text: str) -> tuple[str, str]:
             text = text[:start] + text[end:]
             start = text.find(mark, start)
     return text[1:], "\n".join(other)
+
+
+def _bare(text: str) -> Iterator[str]:
+    """Yield the lines of a RECORD that have no hash, looking at no others."""
+    for match in _NO_HASH.finditer(text):
+        start = text.rfind("\n", 0, match.start()) + 1
+        if start < match.start():
+            yield text[start : match.end()]
 
 
 def _hex_digests(declared: Sequence[str]) -> list[str | None]:
