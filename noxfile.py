@@ -108,7 +108,7 @@ def fuzz(session: nox.Session) -> None:
     """
     session.install("-e", ".", "atheris>=3.0.0")
     options = [one for one in session.posargs if one.startswith("-")] or ["-max_total_time=600"]
-    every = ("elf", "fatbin", "wheel", "conda", "tar", "lists")
+    every = ("elf", "fatbin", "sparse", "deflated", "wheel", "conda", "tar", "lists")
     for reader in [one for one in session.posargs if not one.startswith("-")] or every:
         kept, told = Path("build/fuzz", reader), f"-artifact_prefix=build/fuzz/{reader}-"
         kept.mkdir(parents=True, exist_ok=True)

@@ -7,13 +7,17 @@ is raised is a bug of ours. `run.py` gives them what atheris invents, and
 
 import contextlib
 import io
+import zipfile
+import zlib
 from collections.abc import Callable
+from unittest import mock
 
-from envbuild.native import declared, elf, fatbin, judge, tar
+from envbuild.native import declared, elf, fatbin, inflate, judge, tar
 from envbuild.native.inspect import gathered
 from envbuild.native.model import NativeFacts
 from envbuild.native.package import PackageFacts
 from envbuild.native.resolve import resolved
+from envbuild.native.sparse import Sparse
 from envbuild.native.tree import Unreadable, of_stream
 
 WHEEL = "a-1-cp311-cp311-manylinux_2_17_x86_64.whl"
@@ -21,6 +25,11 @@ VARIANT = "a-1-cp311-cp311-manylinux_2_17_x86_64-cu130.whl"
 CONDA = "a-1-0.conda"
 _SEPARATOR = b"\0\0"
 _BLOCK = 512
+_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError)
+
+
+class Differs(Exception):
+    """Two ways to read the same input that tell different things."""
 
 
 def read_elf(data: bytes) -> None:
@@ -35,6 +44,58 @@ def read_fatbin(data: bytes) -> None:
     with contextlib.suppress(fatbin.BrokenFatbin):
         for entry in fatbin.entries(io.BytesIO(data), offset=0, size=len(data)):
             str(entry.code)
+
+
+def read_sparse(data: bytes) -> None:
+    """An ELF file that is kept without its GPU code: it reads as the whole file does."""
+    step, body = 37 + 32 * (data[-1] if data else 0), data[:-1]
+    sparse = Sparse(io.BytesIO(), lambda: [body])
+    for at in range(0, len(body), step):
+        sparse.write(body[at : at + step])
+    sparse.finish()
+    whole = elf.read(io.BytesIO(body), path="a")
+    kept = elf.read(sparse, path="a")  # type: ignore[arg-type]
+    if kept != whole:
+        message = f"whole: {whole}\nkept: {kept}"
+        raise Differs(message)
+
+
+def read_deflated(data: bytes) -> None:
+    """A deflated member, read as large ones are: the same bytes as by zipfile, or an error too.
+
+    The first byte says what the archive claims of it: with bit 0 another checksum, with bit 1 a
+    size that the next two bytes have, with bit 2 one byte less of what is compressed.
+    """
+    claims, size, packed = data[:1], data[1:3], data[3:]
+    told = claims[0] if claims else 0
+    plain = b""
+    with contextlib.suppress(zlib.error):
+        plain = zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed)
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("a", packed)
+        info = archive.getinfo("a")
+        info.compress_type = zipfile.ZIP_DEFLATED
+        info.CRC = zlib.crc32(plain) ^ (told & 1)
+        info.file_size = int.from_bytes(size, "little") if told & 2 else len(plain)
+        info.compress_size -= (told >> 2 & 1) if packed else 0
+    with zipfile.ZipFile(stream) as archive:
+        answers = [
+            _member(archive, stream, large_bytes=large_bytes) for large_bytes in (0, 1 << 40)
+        ]
+    if answers[0] != answers[1]:
+        message = f"ours {answers[0]!r}, of zipfile {answers[1]!r}"
+        raise Differs(message)
+
+
+def _member(archive: zipfile.ZipFile, stream: io.BytesIO, *, large_bytes: int) -> bytes | None:
+    with (
+        contextlib.suppress(*_DAMAGED),
+        mock.patch.object(inflate, "_LARGE_BYTES", large_bytes),
+        inflate.opened(archive, stream, archive.getinfo("a")) as member,
+    ):
+        return b"".join(iter(lambda: member.read(1 << 16), b""))
+    return None
 
 
 def _read_package(data: bytes, name: str) -> None:
@@ -89,6 +150,8 @@ def _judge(package: PackageFacts) -> None:
 READERS: dict[str, Callable[[bytes], None]] = {
     "elf": read_elf,
     "fatbin": read_fatbin,
+    "sparse": read_sparse,
+    "deflated": read_deflated,
     "wheel": read_wheel,
     "conda": read_conda,
     "tar": read_tar,

@@ -5,6 +5,7 @@
 
 import tarfile
 import zipfile
+import zlib
 from pathlib import Path
 
 from fuzz.made import Symbol, conda, container, elf, entry, older_conda, record_row, tar, wheel
@@ -39,6 +40,7 @@ _LIBRARY = elf(
     stack_flags=7,
     textrel=True,
 )
+_LARGE = container(entry(80, 0x11, payload=bytes(5000)), entry(90, 0x11, payload=bytes(4097)))
 _LIBC = {"NEEDED": ["libc.so.6"]}
 _SMALL = elf(texts=_LIBC, sections={".comment": b"GCC: (Debian 12.2.0-14) 12.2.0\0"})
 _FILES = {"a/b.so": _SMALL, "a/__init__.py": b"x = 1\n"}
@@ -59,6 +61,16 @@ SEEDS: dict[str, tuple[bytes, ...]] = {
         elf(texts={"SONAME": ["libstdc++.so.6"]}, defines=["GLIBCXX_3.4", "GLIBCXX_3.4.30"]),
     ),
     "fatbin": (_CODE, _CODE + bytes(16) + container(entry(75, 0x2011))),
+    "sparse": (
+        _LIBRARY + b"\x03",
+        elf(texts=_LIBC, symbols=_SYMBOLS, sections={".nv_fatbin": _LARGE}) + b"\x20",
+        elf(texts=_LIBC, sections={"a": _LARGE, ".comment": _COMMENTS}) + b"\xff",
+    ),
+    "deflated": tuple(
+        bytes((claims, 0, 1)) + zlib.compress(_COMMENTS * 20, level, -zlib.MAX_WBITS)
+        for claims in (0, 1, 2, 4)
+        for level in (0, 1, 9)
+    ),
     "wheel": (
         wheel(_FILES),
         wheel({**_FILES, "a-1.dist-info/variant.json": _VARIANT}),
