@@ -4,6 +4,30 @@ from dataclasses import dataclass
 
 WHEELHOUSE = "envbuild-wheelhouse"
 """What locks call the store's rebuilt wheels in place of an index's name."""
+_WHEEL = "pypi:"
+
+
+def wheel_label(name: str) -> str:
+    """Return what a wheel of any spelling of its name is called: `pypi:` and the name of PEP 503.
+
+    Args:
+        name: The distribution's name.
+    """
+    from packaging.utils import canonicalize_name
+
+    return f"{_WHEEL}{canonicalize_name(name)}"
+
+
+def same_place(place: str) -> str:
+    """Return where a finding is (`pypi:NAME`, `pypi:NAME: FILE`, `linux-64`) in its one spelling.
+
+    Args:
+        place: As a person wrote it.
+    """
+    if not place.startswith(_WHEEL):
+        return place
+    name, colon, rest = place.removeprefix(_WHEEL).partition(":")
+    return f"{wheel_label(name)}{colon}{rest}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

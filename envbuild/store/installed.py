@@ -15,6 +15,7 @@ from typing import Any
 
 from envbuild.errors import StoreError
 from envbuild.native.record import UNHASHED
+from envbuild.packages import wheel_label
 from envbuild.store.layout import OWN_FOLDER
 from envbuild.store.ledger import Ledger, Tree
 
@@ -220,7 +221,7 @@ class _Record:
         same, other = _split(text)
         tag = _TAG.search(same)
         return cls(
-            label=f"pypi:{name.lower().replace('_', '-')}",
+            label=wheel_label(name),
             package=f"pypi:{name}-{version}:{tag[1] if tag else ''}:{site}",
             site=f"{site}/",
             same=same,

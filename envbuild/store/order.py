@@ -11,7 +11,7 @@ from datetime import date
 from typing import Any
 
 from envbuild.findings import Finding, Findings, Severity
-from envbuild.packages import CondaPackage, PipPackage
+from envbuild.packages import CondaPackage, PipPackage, same_place
 from envbuild.store.manifest import Inputs
 from envbuild.target import Need, Needs, Platform
 
@@ -111,7 +111,9 @@ def let_through(findings: Findings, allow: tuple[Allowed, ...], *, today: date) 
 
 def _noted(finding: Finding, allow: list[Allowed]) -> Finding:
     for entry in allow:
-        if entry.code == finding.code and entry.where in {None, finding.where}:
+        if entry.code == finding.code and (
+            entry.where is None or same_place(entry.where) == same_place(finding.where)
+        ):
             return Finding(
                 code=finding.code,
                 severity=Severity.NOTE,

@@ -11,12 +11,11 @@ from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from packaging.utils import canonicalize_name
-
 from envbuild.findings import Finding, Findings, Severity
 from envbuild.native.judge import listed
 from envbuild.native.package import RecordDifference
 from envbuild.native.record import NO_HASH, Content, wheel_differences
+from envbuild.packages import wheel_label
 from envbuild.store import arrivals, rivals
 from envbuild.store.installed import Owner
 from envbuild.tools.hashing import hash_files
@@ -132,8 +131,8 @@ def _hash(
 
 
 def _owner(info: str) -> Owner:
-    name = canonicalize_name(info.partition("-")[0])
-    return Owner(label=f"pypi:{name}", package=f"pypi:{info}", paths=(), digests=())
+    label = wheel_label(info.partition("-")[0])
+    return Owner(label=label, package=f"pypi:{info}", paths=(), digests=())
 
 
 def _findings(record: Path, content: Content, owner: Owner, site: str) -> Iterator[Finding]:

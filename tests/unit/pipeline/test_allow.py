@@ -3,6 +3,8 @@
 from dataclasses import replace
 from datetime import date
 
+import pytest
+
 from envbuild.findings import Finding, Severity
 from envbuild.pipeline.allow import judge, lines, once
 from envbuild.recipe.load import LoadedRecipe, loads
@@ -43,6 +45,23 @@ def test_where_narrows_it() -> None:
     loaded = recipe("code: weak, until: 2027-01-01, where: linux-64")
     found = seen(finding(), finding(where="linux-aarch64"), loaded=loaded)
     assert found == [("weak", "note"), ("weak", "error")]
+
+
+@pytest.mark.parametrize(
+    ("asked", "found", "severity"),
+    [
+        ("pypi:Zope.Interface", "pypi:zope-interface", "note"),
+        ("pypi:ruamel_yaml: a.b/c_d.py", "pypi:ruamel-yaml: a.b/c_d.py", "note"),
+        ("pypi:ruamel-yaml: a-b/c_d.py", "pypi:ruamel-yaml: a.b/c_d.py", "error"),
+        ("pypi:zope-interface", "pypi:zope-interface-extra", "error"),
+        ("conda:ruamel_yaml", "conda:ruamel.yaml", "error"),  # conda's are two packages
+    ],
+)
+def test_a_wheel_is_meant_however_its_name_is_spelled(
+    asked: str, found: str, severity: str
+) -> None:
+    loaded = recipe(f'code: weak, until: 2027-01-01, where: "{asked}"')
+    assert seen(finding(where=found), loaded=loaded) == [("weak", severity)]
 
 
 def test_an_entry_whose_day_has_passed_is_a_finding() -> None:

@@ -111,6 +111,12 @@ def test_a_wheel_is_hashed_once_and_then_known(prefix: Prefix) -> None:
     assert second.size == sum(row[4] for row in second.rows)
 
 
+@pytest.mark.parametrize("name", ["zope.interface", "Zope_Interface", "zope._interface"])
+def test_a_wheel_is_labelled_by_its_normalized_name(prefix: Prefix, name: str) -> None:
+    prefix.wheel(name, {})
+    assert [owner.label for owner in prefix.owners()] == ["pypi:zope-interface"]
+
+
 def test_what_a_wheel_brings_along_within_it_is_a_part_of_it(prefix: Prefix) -> None:
     """setuptools holds other distributions, changed, each with the RECORD that it had."""
     inner = "tools/_vendor/more-1.0.dist-info"
