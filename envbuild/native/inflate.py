@@ -25,7 +25,6 @@ def opened(archive: zipfile.ZipFile, stream: BinaryIO, info: zipfile.ZipInfo) ->
 
     Raises:
         zipfile.BadZipFile: It is damaged; also raised by reading it.
-        RuntimeError: It is encrypted.
     """
     with archive.open(info) as member:
         large = info.file_size >= _LARGE_BYTES

@@ -7,6 +7,7 @@ from typing import IO, BinaryIO, cast
 
 _LOCAL_HEADER_BYTES = 30
 _MOST_READ_BYTES = 8 << 20
+_ENCRYPTED = 1  # of a member's flags
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _FREE_BYTES = 256 << 20
 _MOST_RATIO = 200
@@ -69,6 +70,9 @@ def _check_members(archive: zipfile.ZipFile, size: int) -> None:
     for info in sorted(archive.infolist(), key=lambda info: info.header_offset):
         if info.compress_type not in _METHODS:
             message = f"{info.filename} is compressed by method {info.compress_type}"
+            raise HostileArchive(message)
+        if info.flag_bits & _ENCRYPTED:
+            message = f"{info.filename} is encrypted"
             raise HostileArchive(message)
         if info.header_offset < end:
             message = f"{info.filename} overlaps the member before it"

@@ -68,6 +68,17 @@ def test_names_that_lead_out(tmp_path: Path, name: str) -> None:
     )
 
 
+def test_an_encrypted_member_is_refused(tmp_path: Path) -> None:
+    path = wheel(tmp_path, {"a.py": b"x"})
+    with zipfile.ZipFile(path) as archive:
+        at = archive.start_dir + 8
+    data = bytearray(path.read_bytes())
+    data[at] |= 1
+    path.write_bytes(data)
+    with pytest.raises(Unreadable, match=r"refused: a\.py is encrypted"):
+        inspect(path)
+
+
 def test_links_and_a_name_twice(tmp_path: Path) -> None:
     path = wheel(tmp_path, {"a.py": b""})
     link = zipfile.ZipInfo("link")
