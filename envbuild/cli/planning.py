@@ -32,7 +32,7 @@ def plan_of(here: Here, name: str, platform: Platform, *, fetch: bool) -> "Plan"
         generation=_generation(here, own),
         store=here.store,
         target=target(loaded.recipe, platform),
-        python=_python(here, lock, platform),
+        python=python_of(here, lock, platform),
         sources=(
             *sources(loaded, cutoff=lock.cutoff, access=access),
             house.source(here.store.wheelhouse, access),
@@ -75,7 +75,7 @@ def _generation(here: Here, name: str) -> "Generation | None":
         return None
 
 
-def _python(here: Here, lock: "Lock", platform: Platform) -> str:
+def python_of(here: Here, lock: "Lock", platform: Platform) -> str:
     """Return the full version of the lock's Python: conda's, else the machine's."""
     from envbuild.channel import host
     from envbuild.cli.wish import wish

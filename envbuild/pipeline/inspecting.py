@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -24,6 +25,7 @@ from envbuild.solve.wheels import platform_tags
 from envbuild.target import Platform
 from envbuild.tools import index_files
 from envbuild.tools.http import Session
+from envbuild.tools.http_errors import StatusError
 from envbuild.tools.index_files import IndexFile
 from envbuild.tools.scratch import scratch
 from envbuild.tools.uv_question import Source
@@ -77,19 +79,31 @@ def requirement(text: str, meant: For, *, access: Access, progress: Progress) ->
     except InvalidRequirement as error:
         message = f"{text!r} is no requirement such as torch==2.4.0"
         raise InputError(message, source=text) from error
-    found = indexes.default(access).versions(canonicalize_name(wanted.name))
+    name = canonicalize_name(wanted.name)
+    try:
+        found = indexes.default(access).versions(name)
+    except StatusError as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+        message = f"the index has no package {name}"
+        raise NoSolution(message, hint="see whether the name is right") from error
     fitting = sorted(wanted.specifier.filter(found), reverse=True)
     for version in fitting:
         wheel = _best((one.file for one in found[version]), meant)
         if wheel is not None:
             return _fetched(wheel, Session(access), progress)
-    python = ".".join(map(str, meant.python))
-    message = f"the index has no wheel of {text} for Python {python} on {meant.platform}"
     there = [one.file.filename for one in found[fitting[0]]] if fitting else []
-    raise NoSolution(
-        message,
+    details = "\n".join(there or map(str, sorted(found)[-20:]))
+    what = f"the index has no wheel of {text}"
+    raise _no_wheel(what, meant, details)
+
+
+def _no_wheel(what: str, meant: For, details: str = "") -> NoSolution:
+    python = ".".join(map(str, meant.python))
+    return NoSolution(
+        f"{what} for Python {python} on {meant.platform}",
         hint="name another version, --python or --platform",
-        details="\n".join(there or map(str, sorted(found)[-20:])),
+        details=details,
     )
 
 
@@ -129,6 +143,7 @@ def _fetched(file: IndexFile, session: Session, progress: Progress) -> NativeFac
 
 def locked(
     half: PlatformLock,
+    meant: For,
     sources: Sequence[Source],
     *,
     cache: Path,
@@ -141,7 +156,8 @@ def locked(
     and not kept.
 
     Args:
-        half: The lock's packages of one platform.
+        half: The lock's packages of one platform, markers applied.
+        meant: Whose wheels, where a package has several.
         sources: The recipe's indexes.
         cache: Folder of the package cache.
         access: How channels and indexes are reached.
@@ -149,6 +165,7 @@ def locked(
 
     Raises:
         FetchError: Something cannot be had, or has another hash.
+        NoSolution: A package has no wheel for that Python.
     """
     if half.conda:
         from envbuild.tools import conda_archives
@@ -176,10 +193,14 @@ def locked(
         else:
             address = addresses.get(package.index or "") or ""
             files = index_files.listed(session, address, package.name)
-        wheel = next((one for one in files if one.sha256 in package.hashes), None)
-        if wheel is None:
+        there = [one for one in files if one.sha256 in package.hashes]
+        if not there:
             message = f"the index lacks the wheel of {package.name} {package.version} of the lock"
             raise FetchError(message, hint="see whether that mirror is complete, or lock again")
+        wheel = _best(there, meant)
+        if wheel is None:
+            what = f"the lock has no wheel of {package.name} {package.version}"
+            raise _no_wheel(what, meant)
         yield _fetched(wheel, session, progress)
 
 

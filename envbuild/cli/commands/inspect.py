@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,12 +18,20 @@ if TYPE_CHECKING:
     from envbuild.compat.binaries import Host
     from envbuild.findings import Findings
     from envbuild.native.model import NativeFacts
-    from envbuild.pipeline.inspecting import For
 
 _FILES = (".whl", ".conda", ".so", ".bz2", ".zip")
 _REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\s*(?:\[[^]]*\]\s*)?[=<>!~].*")
 _VERSION = re.compile(r"\d+(?:\.\d+)*")
 _KEYS = ("gpu", "driver", "glibc", "glibcxx")
+_PYTHON = (3, 11)
+
+
+@dataclass(frozen=True, slots=True)
+class _Meant:
+    """Whose wheels are meant: the platform, and major and minor of CPython, None for the usual."""
+
+    platform: Platform
+    python: tuple[int, int] | None
 
 
 def _capability(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> list[Capability]:
@@ -65,7 +74,10 @@ def _capability(_: click.Context, __: click.Parameter, values: tuple[str, ...]) 
 )
 @click.option("--diff", is_flag=True, help="Say what differs between two; exit code 1 if anything.")
 @click.option(
-    "--python", metavar="V", default="3.11", show_default=True, help="Of a requirement's wheel."
+    "--python",
+    metavar="V",
+    help="Of a requirement's wheel, by default 3.11; of a lock for the machine's own Python, by "
+    "default that.",
 )
 @click.option(
     "--platform",
@@ -79,7 +91,7 @@ def command(
     targets: tuple[str, ...],
     gpus: list[Capability],
     against: str | None,
-    python: str,
+    python: str | None,
     platform: Platform | None,
     *,
     diff: bool,
@@ -94,7 +106,7 @@ def command(
     from envbuild.cli import inspected
 
     host = _host(here, against)
-    meant = _meant(here, python, platform)
+    meant = _Meant(platform=platform or here.platform, python=_python(python))
     if diff:
         return _diff(here, targets, meant, as_json=as_json)
     code = 0
@@ -132,7 +144,7 @@ def _findings(here: Here, facts: "NativeFacts", host: "Host | None") -> "Finding
     return (*found, *against(facts, host, here.facts))
 
 
-def _diff(here: Here, targets: tuple[str, ...], meant: "For", *, as_json: bool) -> int:
+def _diff(here: Here, targets: tuple[str, ...], meant: _Meant, *, as_json: bool) -> int:
     from envbuild.cli import inspected
     from envbuild.native.differences import differences
 
@@ -159,17 +171,22 @@ def _joined(parts: Iterable["NativeFacts"], target: str) -> "NativeFacts":
     return NativeFacts(name=target, files=files, other_files=sum(f.other_files for f in every))
 
 
-def _meant(here: Here, python: str, platform: Platform | None) -> "For":
-    from envbuild.pipeline.inspecting import For
-
-    major, _, minor = python.partition(".")
+def _python(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    major, _, minor = text.partition(".")
     if not (major.isdigit() and minor.isdigit()):
-        message = f"--python: {python!r} is not a version such as 3.11"
+        message = f"--python: {text!r} is not a version such as 3.11"
         raise UsageProblem(message)
-    return For(platform=platform or here.platform, python=(int(major), int(minor)))
+    return int(major), int(minor)
 
 
-def _facts(here: Here, target: str, meant: "For") -> Iterable["NativeFacts"]:
+def _minor(version: str) -> tuple[int, int]:
+    major, minor, *_ = *version.split("."), "0"
+    return int(major), int(minor)
+
+
+def _facts(here: Here, target: str, meant: _Meant) -> Iterable["NativeFacts"]:
     """Return what is meant: a file or folder, an environment, a lock's packages, a requirement."""
     from envbuild.cli import progress
     from envbuild.pipeline import inspecting
@@ -182,7 +199,8 @@ def _facts(here: Here, target: str, meant: "For") -> Iterable["NativeFacts"]:
         return [inspecting.read(path)]
     if _REQUIREMENT.fullmatch(target):
         with progress.shown(here) as shown:
-            return [inspecting.requirement(target, meant, access=here.access, progress=shown)]
+            wheel_for = inspecting.For(platform=meant.platform, python=meant.python or _PYTHON)
+            return [inspecting.requirement(target, wheel_for, access=here.access, progress=shown)]
     try:
         generation = use.chosen(present.found(here.stores, target), None)
     except InputError:
@@ -192,11 +210,12 @@ def _facts(here: Here, target: str, meant: "For") -> Iterable["NativeFacts"]:
     return [inspecting.read(generation.prefix)]
 
 
-def _locked(here: Here, name: str, meant: "For") -> Iterable["NativeFacts"] | None:
+def _locked(here: Here, name: str, meant: _Meant) -> Iterable["NativeFacts"] | None:
     """Return what the packages of a recipe's lock say, None where there is no lock."""
-    from envbuild.cli import progress
+    from envbuild.cli import planning, progress
     from envbuild.errors import LockError
     from envbuild.lock import files
+    from envbuild.lock.digest import applying
     from envbuild.pipeline import inspecting
     from envbuild.rebuild import house
     from envbuild.recipe import load
@@ -211,11 +230,16 @@ def _locked(here: Here, name: str, meant: "For") -> Iterable["NativeFacts"] | No
         message = f"the lock of {name} has nothing for {meant.platform}"
         raise LockError(message, source=f"{folder}", hint="name another --platform")
     loaded = load.load(name, here.recipe_folders)
+    if any(one.name == "python" for one in half.conda) or meant.python is None:
+        python = planning.python_of(here, lock, meant.platform)
+    else:
+        python = ".".join(map(str, meant.python))
     access = here.access
     with progress.shown(here) as shown:
         return list(
             inspecting.locked(
-                half,
+                replace(half, pip=applying(half.pip, meant.platform, python=python)),
+                inspecting.For(platform=meant.platform, python=_minor(python)),
                 (
                     *sources(loaded, cutoff=lock.cutoff, access=access),
                     house.source(here.store.wheelhouse, access),
