@@ -144,6 +144,16 @@ def services(session: nox.Session) -> None:
 
 
 @nox.session
+def programs(session: nox.Session) -> None:
+    """Jupyter and PyTorch under the units that ship; root. 3 GB, kept in build/programs."""
+    session.install("-e", ".[test]")
+    told = ("--junit-xml", "build/programs.xml", "-o", "junit_family=xunit1")
+    files = ("tests/integration/test_units_programs.py",)
+    env = {"ENVBUILD_TEST_PROGRAMS": str(Path("build/programs").resolve())}
+    session.run("pytest", *files, *told, *session.posargs, env=env)
+
+
+@nox.session
 def wheel(session: nox.Session) -> None:
     """Build the wheel, install it elsewhere, use what it ships."""
     with tempfile.TemporaryDirectory() as folder:

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ BOOTED = Path("/run/systemd/system")
 _SYSTEMD = Path("/usr/lib/systemd/systemd")
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _BOOT_S = 30.0
+_NETWORK = ("SSL_CERT_FILE", "UV_", "HTTP", "http", "NO_PROXY", "no_proxy")
 
 _BOOT = """
 set -e
@@ -76,30 +77,24 @@ class Machine:
         self.pid = pid
         self.shared = shared
 
-    def enter(self, user: str = "") -> list[str]:
-        """Return what stands before a command that is to run in it."""
-        words = ["nsenter", f"--target={self.pid}", "--all", "--root", "--wd"]
+    def enter(self, user: str = "", *, online: bool = False) -> list[str]:
+        """Return what stands before a command that is to run in it, or there beside its network."""
+        spaces = ["--mount", "--pid", "--uts", "--ipc", "--cgroup"] if online else ["--all"]
+        words = ["nsenter", f"--target={self.pid}", *spaces, "--root", "--wd"]
         return [*words, *(["runuser", "-u", user, "--"] if user else [])]
 
     def run(
         self, *words: str, check: bool = True, user: str = "", **variables: str
     ) -> "subprocess.CompletedProcess[str]":
         """Run a command in it."""
-        done = subprocess.run(
-            [
-                *self.enter(user),
-                *("env", "-i", f"PATH={_PATH}"),
-                *(f"{name}={value}" for name, value in variables.items()),
-                *words,
-            ],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
+        done = _run([*self.enter(user), *_with(variables), *words], timeout_s=120)
         assert not check or done.returncode == 0, f"{words}\n{done.stdout}{done.stderr}"
         return done
+
+    def run_online(self, *words: str, **variables: str) -> None:
+        """Run a command in it, with the network outside; it may take many minutes."""
+        done = _run([*self.enter(online=True), *_with(variables), *words], timeout_s=3600)
+        assert done.returncode == 0, f"{words}\n{done.stdout}{done.stderr}"
 
     def show(self, unit: str, name: str) -> str:
         """Return a property of a unit."""
@@ -136,11 +131,16 @@ class Site:
             variables |= {"HOME": f"/home/{user}", "ENVBUILD_STORE": f"/home/{user}/store"}
         return self.machine.run(str(SCRIPT), *words, check=check, user=user, **variables)
 
+    def online(self, *words: str) -> None:
+        """Run envbuild in the machine, with the network outside and a cache that is kept."""
+        kept = {name: value for name, value in os.environ.items() if name.startswith(_NETWORK)}
+        variables = {**kept, **_variables("/srv"), "ENVBUILD_CACHE": "/srv/cache"}
+        self.machine.run_online(str(SCRIPT), *words, **variables)
+
     def started(self, *words: str) -> "subprocess.Popen[bytes]":
         """Start envbuild in the machine."""
-        variables = (f"{name}={value}" for name, value in _variables("/srv").items())
         return subprocess.Popen(
-            [*self.machine.enter(), "env", "-i", f"PATH={_PATH}", *variables, str(SCRIPT), *words],
+            [*self.machine.enter(), *_with(_variables("/srv")), str(SCRIPT), *words],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -178,6 +178,21 @@ class Site:
         """Return the files among the units, sorted."""
         seen = self.machine.run("find", f"{self.units}", "-type", "f", "-printf", "%P\n").stdout
         return sorted(seen.split())
+
+
+def _with(variables: Mapping[str, str]) -> list[str]:
+    return ["env", "-i", f"PATH={_PATH}", *(f"{name}={one}" for name, one in variables.items())]
+
+
+def _run(words: Sequence[str], *, timeout_s: float) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        words,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=timeout_s,
+    )
 
 
 def _variables(folder: str) -> dict[str, str]:
