@@ -23,6 +23,16 @@ def environment(here: Here) -> dict[str, str]:
     return result
 
 
+def tell_cleared(here: Here, activation: Activation) -> None:
+    """Say with -v which variables of the caller a program does not get: they are another Python's.
+
+    Their values are not shown.
+    """
+    for name in activation.environment.unset:
+        if here.verbosity and name in here.environment:
+            output.say(here, f"{name} is not handed on: it would mix another Python's modules in")
+
+
 def warn(here: Here, activation: Activation) -> None:
     """Say so where other hosts cannot be told that this one uses a generation."""
     if activation.kept is not None and not activation.kept.said:

@@ -73,6 +73,20 @@ def test_the_command_replaces_the_process_and_gets_its_words(generation: Generat
 
 
 @pytest.mark.skipif(not Path("/usr/bin/env").exists(), reason="no /usr/bin/env")
+def test_what_a_caller_set_stays_but_for_another_pythons_modules(generation: Generation) -> None:
+    told = {"LD_LIBRARY_PATH": "/opt/lib", "PIP_INDEX_URL": "https://index.test/simple"}
+    # envbuild's own interpreter: with another's home it would not begin.
+    foreign = {"PYTHONHOME": sys.base_prefix, "PYTHONPATH": "/opt/modules"}
+    done = _envbuild(generation, "-v", "run", "demo", "/usr/bin/env", **told, **foreign)
+    seen = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
+    assert seen.items() >= told.items()
+    assert not seen.keys() & foreign.keys()
+    said = [line.partition(" is not handed on")[0] for line in done.stderr.splitlines()]
+    assert said == sorted(foreign)
+    assert _envbuild(generation, "run", "demo", "/usr/bin/env", **foreign).stderr == ""
+
+
+@pytest.mark.skipif(not Path("/usr/bin/env").exists(), reason="no /usr/bin/env")
 def test_nothing_is_added_that_was_not_asked_for(generation: Generation) -> None:
     text = _envbuild(generation, "run", "demo", "/usr/bin/env", "-0").stdout
     names = {line.split("=", 1)[0] for line in text.split("\0") if line}

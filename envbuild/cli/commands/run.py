@@ -37,4 +37,5 @@ def command(here: Here, name: str, generation: str | None, words: tuple[str, ...
         raise click.UsageError(message)
     activation = use.held(present.found(here.stores, name), generation)
     handover.warn(here, activation)
+    handover.tell_cleared(here, activation)
     use.execute(argv, activation.environment.apply(handover.environment(here)))
