@@ -16,7 +16,8 @@ _ASPM = "linux, Documentation/admin-guide/kernel-parameters: pcie_aspm"
 _NUMA = "linux, Documentation/ABI/testing/sysfs-bus-pci: numa_node, -1 where it is not known"
 _LOADER = "ld.so(8)"
 _CGROUP = (
-    "limits of services (CPU, memory, tasks) are those of version 2: systemd.resource-control(5)"
+    "MemoryHigh, MemorySwapMax, AllowedCPUs, AllowedMemoryNodes, IPAddressAllow and IPAddressDeny"
+    " of services do nothing there: systemd.resource-control(5)"
 )
 _LOG = "the number is the last word of the driver on a fault"
 _LEFT = {"RESTART_APP", "IGNORE", "WORKFLOW_XID_45", "XID_154"}

@@ -72,7 +72,7 @@ def judge(files: Sequence[UnitFile], seat: Seat) -> Findings:
     if seat.scope == "user":
         found += _lingering(seat)
     if any(file.name == names.NODES or _for_cards(file.text) for file in files):
-        found += _nodes(seat)
+        found += _nodes(seat, files)
     return tuple(found)
 
 
@@ -218,8 +218,9 @@ def _lingering(seat: Seat) -> Iterator[Finding]:
         )
 
 
-def _nodes(seat: Seat) -> Iterator[Finding]:
+def _nodes(seat: Seat, files: Sequence[UnitFile]) -> Iterator[Finding]:
     """Yield device nodes that a service cannot be let open by a group."""
+    users = [seat.user] if seat.scope == "user" else _users(files)
     closed: list[str] = []
     for path, status in _device_nodes(seat.root):
         if status.st_mode & _OTHERS == _OTHERS:
@@ -229,17 +230,28 @@ def _nodes(seat: Seat) -> Iterator[Finding]:
         if not (by_group and member):
             mode = stat.S_IMODE(status.st_mode)
             closed.append(f"{path} ({mode:04o}, group {_group_name(status.st_gid)})")
-    if closed:
-        who = seat.user if seat.scope == "user" else "a service's user"
+    if closed and users:
         yield Finding(
             code="device-node-permission",
             severity=Severity.ERROR,
             where=closed[0].partition(" ")[0],
-            what=f"{who} may not open {', '.join(closed)}",
+            what=f"{', '.join(users)} may not open {', '.join(closed)}",
             why="CUDA opens these nodes; DeviceAllow= does not replace their modes",
             hint="let users open them: NVreg_DeviceFileMode=0666 of the module nvidia, or 0660 with"
             " a group",
         )
+
+
+def _users(files: Sequence[UnitFile]) -> list[str]:
+    """Return whom services with cards run as, without root, who may open every node."""
+    found = {
+        line.removeprefix("User=")
+        for file in files
+        if _for_cards(file.text)
+        for line in file.text.splitlines()
+        if line.startswith("User=")
+    }
+    return sorted(found - {"root", "0"})
 
 
 def _device_nodes(root: Path) -> Iterator[tuple[str, os.stat_result]]:

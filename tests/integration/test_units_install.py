@@ -189,13 +189,19 @@ def test_what_a_killed_install_left_is_put_back(site: Site) -> None:
     assert '"pending": null' in site.read(".envbuild/demo.json")
 
 
-@_long
 def test_without_a_systemd_nothing_is_written(created: Site, tmp_path: Path) -> None:
+    """What renders works there, and nothing is put where systemd would look."""
     if systemd_running.BOOTED.is_dir():
         pytest.skip("systemd runs this machine")
     done = created.outside_run("units", "install", "demo", home=tmp_path)
     assert done.returncode == 7
     assert "/run/systemd/system" in done.stderr
+    assert not list(created.units.glob("envbuild-demo*"))
+    assert not (created.units / ".envbuild/demo.lock").exists()
+    rendered = created.outside_run("units", "demo", "--output", f"{tmp_path}/u", home=tmp_path)
+    assert rendered.returncode == 0, rendered.stderr
+    told = created.outside_run("doctor", home=tmp_path)
+    assert ", which does not run this host" in told.stdout
 
 
 def _runs(site: Site) -> str:

@@ -58,6 +58,20 @@ def test_a_cgroup_limits_memory(tree: HostTree) -> None:
     assert _machine(tree).memory.limit_bytes == Value(1048576)
 
 
+@pytest.mark.parametrize(
+    "more", ["", "0::/a.scope\n"], ids=["version 1", "both, memory with version 1"]
+)
+def test_memory_of_version_1_is_read_where_it_is_kept(tree: HostTree, more: str) -> None:
+    tree.file("proc/self/cgroup", f"11:cpu,cpuacct:/b\n9:memory:/a/b\n{more}")
+    tree.file("sys/fs/cgroup/memory/a/memory.limit_in_bytes", "1048576\n")
+    tree.file("sys/fs/cgroup/unified/a.scope/memory.max", "4096\n")  # nothing is charged there
+    tree.file("sys/fs/cgroup/unified/cgroup.controllers")
+    (tree.root / "sys/fs/cgroup/cgroup.controllers").unlink()
+    found = _machine(tree)
+    assert found.memory.limit_bytes == Value(1048576)
+    assert found.system.cgroup == Value(1)
+
+
 @pytest.mark.parametrize(("is_open", "flavour"), [(False, "proprietary"), (True, "open")])
 def test_the_driver_is_read_without_nvml(tree: HostTree, is_open: bool, flavour: str) -> None:  # noqa: FBT001
     tree.driver("550.54.15", library="550.90.07", is_open=is_open)

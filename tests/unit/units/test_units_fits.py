@@ -1,5 +1,6 @@
 """What a host's systemd can do, from made-up trees of its files."""
 
+import grp
 import os
 from pathlib import Path
 
@@ -68,6 +69,16 @@ def test_controllers_that_did_not_reach_a_user(tmp_path: Path) -> None:
     assert "Delegate=cpu cpuset io memory pids" in str(second.hint)
 
 
+def test_what_needs_root_is_an_error_in_a_users_unit(tmp_path: Path) -> None:
+    """The templates that ship never say it; a site's may."""
+    _v2(tmp_path)
+    _write(tmp_path / "var/lib/systemd/linger/trainer")
+    unit = UnitFile(name="envbuild-x.a.service", text="[Service]\nDeviceAllow=/dev/nvidia0 rw\n")
+    (found,) = fits.judge((unit,), _seat(tmp_path, "user"))
+    assert (found.code, found.severity) == ("controller-missing", Severity.ERROR)
+    assert "a user's systemd cannot enforce DeviceAllow" in found.what
+
+
 def test_a_user_who_does_not_linger(tmp_path: Path) -> None:
     _v2(tmp_path)
     found = fits.judge(_files("services: {a: {exec: x}}", "user"), _seat(tmp_path, "user"))
@@ -109,6 +120,9 @@ def test_nodes_for_root_alone_are_an_error(tmp_path: Path) -> None:
     _v2(tmp_path)
     _write(tmp_path / "dev/nvidiactl")
     (tmp_path / "dev/nvidiactl").chmod(0o600)
-    (found,) = fits.judge(_files(_CARD), _seat(tmp_path))
+    files = _files(_CARD.replace("gpu: 1", "gpu: 1, user: trainer"))
+    (found,) = fits.judge(files, _seat(tmp_path))
     assert (found.code, found.where) == ("device-node-permission", "/dev/nvidiactl")
-    assert "0600" in found.what
+    group = grp.getgrgid((tmp_path / "dev/nvidiactl").stat().st_gid).gr_name
+    assert found.what == f"trainer may not open /dev/nvidiactl (0600, group {group})"
+    assert fits.judge(_files(_CARD.replace("gpu: 1", "gpu: 1, user: root")), _seat(tmp_path)) == ()

@@ -407,7 +407,7 @@ def test_a_users_manager() -> None:
     assert values(unit, "WantedBy") == ["default.target"]
     for directive in ("DeviceAllow", "DevicePolicy", "User", "DynamicUser", "ProtectSystem"):
         assert values(unit, directive) == []
-    for wrong in ("after: [network-online.target]", "user: trainer"):
+    for wrong in ("after: [network-online.target]", "requires: [multi-user.target]", "user: u"):
         with pytest.raises(RecipeError, match=r"x\.yaml:2:.*a user's manager"):
             _one(f"exec: x, {wrong}", manager=user)
 
