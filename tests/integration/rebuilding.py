@@ -42,10 +42,11 @@ TAG = "cp{0}{1}-cp{0}{1}-linux_x86_64".format(*sys.version_info)
 def build_wheel(directory, config_settings=None, metadata_directory=None):
     before()
     include = sysconfig.get_paths()["include"]
-    command = [os.environ["CC"], *os.environ["CFLAGS"].split(), "-g", "-shared", "-fPIC",
-               f"-I{include}", "demo.c", "-o", "demo.so"]
-    print("$", *command, flush=True)
-    subprocess.run(command, check=True)
+    start = [os.environ["CC"], *os.environ["CFLAGS"].split(), "-g", "-fPIC"]
+    for more in ([f"-I{include}", "-c", "demo.c", "-o", "demo.o"],
+                 ["-shared", "demo.o", "-o", "demo.so"]):
+        print("$", *start, *more, flush=True)
+        subprocess.run([*start, *more], check=True)
     after()
     name = f"demo-1.0-{TAG}.whl"
     with zipfile.ZipFile(os.path.join(directory, name), "w") as wheel:
