@@ -54,7 +54,7 @@ def stress(session: nox.Session) -> None:
 
 @nox.session
 def rebuilds(session: nox.Session) -> None:
-    """Three real packages and a conda package rebuilt twice each; a table in build/rebuilds.xml."""
+    """Four real packages and a conda package rebuilt twice each; a table in build/rebuilds.xml."""
     session.install("-e", ".[test]")
     env = {"ENVBUILD_TEST_REBUILDS": "all"}
     told = ("--junit-xml", "build/rebuilds.xml", "-o", "junit_family=xunit1")

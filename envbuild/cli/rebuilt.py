@@ -12,10 +12,11 @@ from envbuild.cli.context import Here
 from envbuild.errors import LockError, UsageProblem
 
 if TYPE_CHECKING:
-    from envbuild.pipeline.rebuilding import Outcome, Site
+    from envbuild.pipeline.bench import Site
+    from envbuild.pipeline.rebuilding import Outcome
     from envbuild.wheel.model import Plan, Rebuild
 
-_GIT = ("HOME", "SSH_AUTH_SOCK", "XDG_CONFIG_HOME")
+_OWN = ("HOME", "SSH_AUTH_SOCK", "XDG_CONFIG_HOME", "RUSTUP_HOME")
 
 
 @options.command(
@@ -154,7 +155,7 @@ def _site(here: Here, name: str) -> "Site":
     from envbuild.cli import planning
     from envbuild.cli.wish import wish
     from envbuild.lock.digest import applying
-    from envbuild.pipeline.rebuilding import Site
+    from envbuild.pipeline.bench import Site
     from envbuild.progress import Quiet
     from envbuild.recipe.targets import target
     from envbuild.solve.ask import sources
@@ -181,9 +182,10 @@ def _site(here: Here, name: str) -> "Site":
         python=python,
         python_version=version,
         search=here.environment.get("PATH", ""),
-        git_environment={
+        own={
             **access.environment,
-            **{key: here.environment[key] for key in _GIT if key in here.environment},
+            **{key: here.environment[key] for key in _OWN if key in here.environment},
+            **{key: here.environment[key] for key in here.environment if key[:6] == "CARGO_"},
         },
         facts=here.facts,
         now=here.now,

@@ -133,6 +133,7 @@ def _lines(kept: "Kept", house: "House") -> Iterator[str]:
         "": " ".join(f"{kind} {value}" for kind, value in sources["digest"].items()),
         "compiler": f"{compiler['name']} {compiler['version']} ({compiler['origin']})",
         "CUDA": f"{internal['cuda']['version']}" if "cuda" in internal else "",
+        "Rust": "{version} ({origin})".format(**internal["rust"]) if "rust" in internal else "",
         "GPU code": ", ".join(asked["cudaArchs"]),
         "string ABI": asked["cxxAbi"] or "",
         "flags": " ".join(asked["flags"]),

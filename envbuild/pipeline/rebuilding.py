@@ -1,39 +1,30 @@
 """`rebuild`: builds what a plan says, proves it, and puts it into the wheelhouse."""
 
-import hashlib
-import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
-from envbuild.access import Access
-from envbuild.compat.model import Facts
-from envbuild.errors import FetchError, Refused, UsageProblem
+from envbuild.errors import Refused, UsageProblem
 from envbuild.findings import Finding, Findings, Severity
 from envbuild.lock.model import PlatformLock
-from envbuild.packages import WHEELHOUSE, CondaPackage, PipPackage
-from envbuild.progress import Progress
+from envbuild.packages import WHEELHOUSE, PipPackage
+from envbuild.pipeline.bench import Bench, Site, engine
 from envbuild.rebuild import (
     archive,
     current,
     environment,
     proof,
     provenance,
-    sources,
-    toolchain,
     trial,
     workshop,
 )
 from envbuild.rebuild.house import House, Kept
-from envbuild.store.layout import Store
 from envbuild.target import Target
-from envbuild.tools import locks, uv
+from envbuild.tools import locks
 from envbuild.tools.files import make_folder, remove_tree, sha256_file
-from envbuild.tools.http import Session
 from envbuild.tools.uv_question import Source
 from envbuild.wheel.model import Plan, Rebuild, Sdist
 
@@ -57,43 +48,6 @@ class Wish:
     verify: bool = False
     archs: tuple[str, ...] | None = None
     max_jobs: tuple[int, str] | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Site:
-    """Where rebuilds happen.
-
-    Attributes:
-        store: The store.
-        access: How indexes and channels are reached.
-        half: The lock's packages for this machine, markers applied.
-        indexes: The recipe's indexes.
-        cutoff: The lock's instant (UTC).
-        target: The platform, and the oldest glibc that the recipe is for.
-        glibc: This machine's.
-        python: The machine's interpreter for recipes on the host's, None with conda's.
-        python_version: Full version of the lock's Python.
-        search: The user's PATH.
-        git_environment: Variables that git needs to log in.
-        facts: The tables.
-        now: The clock (UTC).
-        progress: Is told what begins.
-    """
-
-    store: Store
-    access: Access
-    half: PlatformLock
-    indexes: Sequence[Source]
-    cutoff: datetime
-    target: Target
-    glibc: str
-    python: Path | None
-    python_version: str
-    search: str
-    git_environment: Mapping[str, str]
-    facts: Facts
-    now: Callable[[], datetime]
-    progress: Progress
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -165,7 +119,7 @@ def rebuild(rebuilds: Sequence[Rebuild], site: Site, wish: Wish) -> Iterator[Out
     house = House(site.store.wheelhouse)
     half = site.half
     rebuilds = [_of_official(one, half) for one in rebuilds]
-    bench = _Bench(site)
+    bench = Bench(site)
     for one in rebuilds:
         if wish.again or _known(one, half, house, site) is None:
             bench.prepare(one)
@@ -182,31 +136,6 @@ def rebuild(rebuilds: Sequence[Rebuild], site: Site, wish: Wish) -> Iterator[Out
 
 def _known(one: Rebuild, half: PlatformLock, house: House, site: Site) -> Kept | None:
     return current.current(house, one, _locked(half), python=site.python_version)
-
-
-class _Bench:
-    """Compilers and sources of what is rebuilt, found and fetched once."""
-
-    def __init__(self, site: Site) -> None:
-        self._site = site
-        self.prefix: Path | None = None
-        self.tools: dict[str, toolchain.Tools] = {}
-        self.fetched: dict[str, sources.Fetched] = {}
-
-    def prepare(self, one: Rebuild) -> None:
-        """Find the compilers of a rebuild and fetch its sources."""
-        if one.name in self.fetched:
-            return
-        site = self._site
-        self.prefix = self.prefix or _prefix(site)
-        self.tools[one.name] = toolchain.find(
-            one.toolchain,
-            prefix=self.prefix,
-            platform=site.target.platform,
-            search=site.search,
-            facts=site.facts,
-        )
-        self.fetched[one.name] = _fetch(one, site)
 
 
 def with_rebuilt(half: PlatformLock, kept: Kept, *, replaces: Sequence[str] = ()) -> PlatformLock:
@@ -248,7 +177,7 @@ def _locked(half: PlatformLock) -> dict[str, str]:
 
 
 def _one(
-    one: Rebuild, bench: _Bench, half: PlatformLock, house: House, site: Site, wish: Wish
+    one: Rebuild, bench: Bench, half: PlatformLock, house: House, site: Site, wish: Wish
 ) -> Outcome:
     """Build one wheel, prove it, try it, and put it into the wheelhouse."""
     shop = _shop(site, half, bench.prefix, house, wish)
@@ -290,33 +219,6 @@ def _compare(one: Rebuild, made: workshop.Made, other: workshop.Made) -> None:
         raise Refused(message, hint=hint, details="\n".join(differing))
 
 
-def _fetch(one: Rebuild, site: Site) -> sources.Fetched:
-    if one.source is None:
-        message = f"{one.name} {one.version} has no sdist, and the recipe names no sources of it"
-        hint = f"name `git` with a commit, or an `archive`, under build.packages.{one.name}"
-        raise FetchError(message, hint=hint)
-    engine = _engine(site, Path(sys.executable))
-    addresses: dict[str | None, str] = {
-        source.name: source.url for source in site.indexes if source.url is not None
-    }
-    if None not in addresses:
-        addresses[None] = uv.default_index(engine)
-    how = sources.Fetching(
-        cache=site.store.rebuild_cache / "sources",
-        session=Session(site.access),
-        indexes=addresses,
-        offline=site.access.offline,
-        git_environment=site.git_environment,
-        progress=site.progress,
-    )
-    return sources.fetch(one.source, how)
-
-
-def _engine(site: Site, python: Path) -> uv.Engine:
-    make_folder(site.store.uv_cache)
-    return uv.Engine(access=site.access, cache=site.store.uv_cache, python=python)
-
-
 def _shop(
     site: Site, half: PlatformLock, prefix: Path | None, house: House, wish: Wish
 ) -> workshop.Workshop:
@@ -338,7 +240,7 @@ def _shop(
             sources=(*site.indexes, *([own] if own.packages else [])),
             cutoff=site.cutoff,
         ),
-        engine=_engine(site, here),
+        engine=engine(site, here),
         prefix=prefix,
         builds=site.store.rebuild_cache / "builds",
         caches=site.store.rebuild_cache / "ccache",
@@ -347,42 +249,3 @@ def _shop(
         now=site.now,
         progress=site.progress,
     )
-
-
-def _prefix(site: Site) -> Path | None:
-    """Return the lock's conda half, linked: its Python, its compilers, what wheels link with."""
-    packages = site.half.conda
-    if not packages:
-        return None
-    from envbuild.tools import conda_archives, rattler
-
-    rows = json.dumps([[one.url, one.sha256, one.md5] for one in packages])
-    key = hashlib.sha256(rows.encode()).hexdigest()[:32]
-    folder = site.store.resolved().rebuild_cache / "prefixes" / key
-    made = folder.with_name(f"{key}.json")
-    with locks.exclusive(
-        folder.with_name(f"{key}.lock"), timeout_s=_PATIENCE_S, purpose="wheel rebuild"
-    ):
-        if made.exists():
-            return folder
-        remove_tree(folder)
-        fetched = conda_archives.fetch(
-            packages,
-            cache=site.store.package_cache,
-            access=site.access,
-            progress=site.progress,
-            first_digest=_nothing_known,
-        )
-        site.progress.step(f"linking {len(fetched)} conda packages for the builds")
-        rattler.link(
-            [one.package for one in fetched],
-            prefix=folder,
-            cache=site.store.package_cache,
-            platform=site.target.platform,
-        )
-        made.write_text(f"{rows}\n", encoding="utf-8")
-    return folder
-
-
-def _nothing_known(_: CondaPackage, __: str) -> None:
-    pass

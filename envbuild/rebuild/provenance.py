@@ -174,7 +174,7 @@ def problems(told: Any) -> tuple[str, ...]:  # noqa: ANN401
 
 
 def _internal(facts: Facts) -> dict[str, Any]:
-    compiler, cuda = facts.tools.compiler, facts.tools.cuda
+    compiler, cuda, rust = facts.tools.compiler, facts.tools.cuda, facts.tools.rust
     found: dict[str, Any] = {
         "python": facts.python,
         "compiler": {
@@ -195,6 +195,8 @@ def _internal(facts: Facts) -> dict[str, Any]:
     }
     if cuda is not None:
         found["cuda"] = {"version": cuda.version, "origin": cuda.origin}
+    if rust is not None:
+        found["rust"] = {"version": rust.version, "origin": rust.origin}
     return found
 
 
@@ -216,8 +218,9 @@ def _dependencies(facts: Facts) -> Iterator[dict[str, Any]]:
                 "uri": f"pkg:pypi/{package.name}@{package.version}",
                 "digest": {"sha256": digest},
             }
-    cuda = facts.tools.cuda
-    for name, digest in (*facts.tools.compiler.digests, *(cuda.digests if cuda else ())):
+    for crate in facts.sources.crates.listed if facts.sources.crates is not None else ():
+        yield {"name": "crate", "uri": crate.uri, "digest": {crate.kind: crate.digest}}
+    for name, digest in facts.tools.digests:
         yield {"name": "toolchain", "uri": f"file:{name}", "digest": {"sha256": digest}}
 
 

@@ -23,6 +23,7 @@ from packaging.version import Version
 
 from envbuild.errors import FetchError, InputError, ToolFailed, ToolMissing
 from envbuild.progress import Progress
+from envbuild.rebuild.crates import Crates
 from envbuild.rebuild.unpack import unpack
 from envbuild.tools import addresses, index_files
 from envbuild.tools.files import make_folder, remove_tree, sha256_file, write_atomic
@@ -45,6 +46,7 @@ class Fetched:
         path: The archive, or the folder.
         moment: When a commit was made, in seconds since 1970; None for an archive, whose files say.
         submodules: The submodules' commits by their paths, of a git checkout.
+        crates: What Rust sources are built with, None where they are none or bring it along.
     """
 
     uri: str
@@ -53,6 +55,7 @@ class Fetched:
     path: Path
     moment: int | None = None
     submodules: tuple[tuple[str, str], ...] = ()
+    crates: Crates | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,16 +67,16 @@ class Fetching:
         session: What fetches.
         indexes: Address of each index by name; None is the default one.
         offline: Whether only what is here may be used.
-        git_environment: Variables that git needs to log in (HOME, SSH_AUTH_SOCK, proxies).
+        own: Variables that git and cargo need to log in (HOME, SSH_AUTH_SOCK, proxies).
         progress: Is told what arrives.
-        run: Starts git.
+        run: Starts git and cargo.
     """
 
     cache: Path
     session: Session
     indexes: Mapping[str | None, str]
     offline: bool
-    git_environment: Mapping[str, str]
+    own: Mapping[str, str]
     progress: Progress
     run: Runner = run
 
@@ -234,7 +237,7 @@ class _Git:
         self._environment = {
             **base_environment(),
             "GIT_TERMINAL_PROMPT": "0",
-            **how.git_environment,
+            **how.own,
         }
 
     def check_out(self, tree: Path) -> None:

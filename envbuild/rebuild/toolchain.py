@@ -13,6 +13,7 @@ from pathlib import Path
 
 from envbuild.compat.model import Facts
 from envbuild.errors import ToolMissing
+from envbuild.rebuild.rust import Rust
 from envbuild.recipe import compilers
 from envbuild.target import Platform
 from envbuild.tools.files import sha256_file
@@ -77,17 +78,24 @@ class Tools:
         compiler: The C and C++ compiler.
         cuda: The CUDA toolkit, None where none is needed.
         ccache: The program of ccache, None where there is none.
+        rust: The Rust toolchain, None where none is needed.
     """
 
     compiler: Compiler
     cuda: Cuda | None
     ccache: Path | None
+    rust: Rust | None = None
 
     @property
     def digest(self) -> str:
         """What the compilers are, by their content: another one has another compiler cache."""
-        rows = [*self.compiler.digests, *(self.cuda.digests if self.cuda is not None else ())]
-        return hashlib.sha256(repr(rows).encode()).hexdigest()
+        return hashlib.sha256(repr([*self.digests]).encode()).hexdigest()
+
+    @property
+    def digests(self) -> tuple[tuple[str, str], ...]:
+        """SHA-256 of every program, by name."""
+        more = (part.digests for part in (self.cuda, self.rust) if part is not None)
+        return (*self.compiler.digests, *(row for rows in more for row in rows))
 
 
 def find(

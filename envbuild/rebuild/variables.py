@@ -72,6 +72,11 @@ class Layout:
         return self.root / "out"
 
     @property
+    def crates(self) -> Path:
+        """The crates of Rust sources."""
+        return self.root / "crates"
+
+    @property
     def cuda(self) -> Path:
         """A CUDA toolkit whose nvcc is our script."""
         return self.root / "cuda"
@@ -248,6 +253,9 @@ def write_scripts(
             _script(folder.scripts / name, text)
     if ninja is not None:
         _script(folder.scripts / "ninja", f'exec {shlex.quote(f"{ninja}")} -j{jobs} "$@"\n')
+    if tools.rust is not None:
+        for program in (tools.rust.rustc, tools.rust.cargo):
+            _script(folder.scripts / program.name, f'exec {shlex.quote(f"{program}")} "$@"\n')
     if tools.cuda is not None:
         _write_cuda(folder, seen, tools.cuda.home, before, seen.scripts / names[1])
 

@@ -230,6 +230,8 @@ def _prepare(
     seen, isolation = _place(root, shop)
     if remembered is None:
         placed = sources.place(fetched, layout.sources)
+        if fetched.crates is not None:
+            fetched.crates.place(layout.crates, layout.home, seen=seen.crates)
         epoch = unpack.newest(placed) if fetched.moment is None else fetched.moment
         unpack.set_times(layout.sources, epoch)
     else:

@@ -19,7 +19,8 @@ from envbuild.cli.context import Here
 from envbuild.compat.tables import load
 from envbuild.lock.model import PlatformLock
 from envbuild.packages import PipPackage
-from envbuild.pipeline.rebuilding import Outcome, Site, Wish, rebuild
+from envbuild.pipeline.bench import Site
+from envbuild.pipeline.rebuilding import Outcome, Wish, rebuild
 from envbuild.store.layout import Store
 from envbuild.target import Target
 from envbuild.tools.uv_question import Source
@@ -133,6 +134,7 @@ class Builder:
     access: Access = field(default_factory=lambda: Access(offline=True))
     steps: Steps = field(default_factory=Steps)
     search: str = field(default_factory=lambda: os.environ["PATH"])
+    own: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def store(self) -> Store:
@@ -153,7 +155,7 @@ class Builder:
             python=Path(sys.executable).resolve(),
             python_version=version,
             search=self.search,
-            git_environment={},
+            own=self.own,
             facts=load(),
             now=lambda: datetime.now(UTC),
             progress=self.steps,
