@@ -3,24 +3,38 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from envbuild.cli import output
-from envbuild.compat.binaries import codes_text
+from envbuild.compat.binaries import code_drivers, codes_text
+from envbuild.compat.model import Facts
 from envbuild.native.code import Capability
 from envbuild.native.differences import Difference
-from envbuild.native.judge import plain_name
+from envbuild.native.judge import listed, plain_name
 from envbuild.native.model import FAMILIES, ElfFacts, NativeFacts, version_text
 
 _WORDS = {"native": "runs", "jit": "compiled by the driver first", "none": "NO CODE"}
+_FORMS = {"zstd": "zstd-compressed GPU code", "ptx": "PTX"}
+_PLACES = {
+    "environment": "needed of the environment",
+    "driver": "needed of the driver",
+    "host": "needed of the host",
+    "nowhere": "needed, and found by nothing that the files say",
+}
 Verdicts = Mapping[Capability, Mapping[str, str]]
 
 
-def text(facts: NativeFacts, verdicts: Verdicts) -> str:
-    """Return what a person reads."""
+def text(facts: NativeFacts, verdicts: Verdicts, tables: Facts) -> str:
+    """Return what a person reads.
+
+    Args:
+        facts: What was read.
+        verdicts: How its GPU code runs on cards that were asked for.
+        tables: What is known of drivers.
+    """
     lines = [f"{facts.name}: {len(facts.files)} binaries, {facts.other_files} other files"]
     if facts.files:
         headings = ("FILE", "KIND", "GPU CODE", "COMPILER", "ABI", "GLIBC", "GLIBCXX", "NEEDS")
         lines.append(output.table(headings, map(_row, facts.files)))
     lines += [f"{file.path}: {file.problem}" for file in facts.files if file.problem]
-    lines += _whole(facts)
+    lines += [*_whole(facts), *_gpu_code(facts, tables), *_places(facts)]
     for (major, minor), answers in verdicts.items():
         if not answers:
             lines.append(f"{major}.{minor}: no GPU code in any of it")
@@ -30,6 +44,10 @@ def text(facts: NativeFacts, verdicts: Verdicts) -> str:
 
 
 def _whole(facts: NativeFacts) -> Iterator[str]:
+    if facts.compilers:
+        unknown = [file.path for file in facts.files if not file.compilers]
+        rest = f"; unknown: {listed(unknown)}" if unknown else ""
+        yield f"compilers: {', '.join(facts.compilers)}{rest}"
     if facts.glibc:
         yield f"glibc: {version_text(facts.glibc)} or newer"
     if facts.glibcxx:
@@ -39,11 +57,32 @@ def _whole(facts: NativeFacts) -> Iterator[str]:
     vendored = [file.path for file in facts.files if plain_name(file.path) != file.path]
     if vendored:
         yield "vendored: " + " ".join(map(plain_name, vendored))
-    missing = sorted(
-        {link.name for file in facts.files for link in file.links if link.place == "nowhere"}
-    )
-    if missing:
-        yield "needed, and found by nothing that the files say: " + " ".join(missing)
+
+
+def _gpu_code(facts: NativeFacts, tables: Facts) -> Iterator[str]:
+    held = [file.codes for file in facts.files if file.codes]
+    if len(held) > 1:
+        common = codes_text(frozenset.intersection(*held)) or "none"
+        yield f"GPU code that each of the {len(held)} libraries with some has: {common}"
+    for driver in code_drivers(facts.files, tables):
+        yield (
+            f"driver for its {_FORMS[driver.form]}: {driver.version} or newer (CUDA {driver.cuda})"
+        )
+    runtimes = {
+        kind: [file.path for file in facts.files if file.cudart == kind]
+        for kind in ("shared", "static")
+    }
+    spelled = "; ".join(f"{kind} in {listed(paths)}" for kind, paths in runtimes.items() if paths)
+    if spelled:
+        yield f"CUDA runtime: {spelled}"
+
+
+def _places(facts: NativeFacts) -> Iterator[str]:
+    """Yield where the libraries come from that are not inside."""
+    for place, heading in _PLACES.items():
+        links = (link for file in facts.files for link in file.links if link.place == place)
+        if names := sorted({link.name for link in links}):
+            yield f"{heading}: {' '.join(names)}"
 
 
 def _row(file: ElfFacts) -> tuple[str, ...]:
@@ -73,14 +112,21 @@ def differences_json(found: Iterable[Difference]) -> list[dict[str, str | None]]
     ]
 
 
-def as_json(facts: NativeFacts, verdicts: Verdicts) -> dict[str, object]:
-    """Return everything that was read."""
+def as_json(facts: NativeFacts, verdicts: Verdicts, tables: Facts) -> dict[str, object]:
+    """Return everything that was read.
+
+    Args:
+        facts: What was read.
+        verdicts: How its GPU code runs on cards that were asked for.
+        tables: What is known of drivers.
+    """
     package = facts.package
     return {
         "name": facts.name,
         "glibc": version_text(facts.glibc),
         "glibcxx": version_text(facts.glibcxx),
         "cxxabi": version_text(facts.floor("CXXABI")),
+        "compilers": list(facts.compilers),
         "string_abi": facts.string_abi,
         "gpu_code": codes_text(facts.codes).split(),
         "gpus": {f"{major}.{minor}": dict(told) for (major, minor), told in verdicts.items()},
@@ -97,11 +143,11 @@ def as_json(facts: NativeFacts, verdicts: Verdicts) -> dict[str, object]:
                 for namespace, feature, values in package.properties
             ],
         },
-        "files": [_file(file) for file in facts.files],
+        "files": [_file(file, tables) for file in facts.files],
     }
 
 
-def _file(file: ElfFacts) -> dict[str, object]:
+def _file(file: ElfFacts, tables: Facts) -> dict[str, object]:
     return {
         "path": file.path,
         "plain_name": plain_name(file.path),
@@ -131,6 +177,10 @@ def _file(file: ElfFacts) -> dict[str, object]:
         "ptx_isa": version_text(file.ptx_isa),
         "compression": sorted(file.compressions),
         "zstd_code": file.zstd_code,
+        "drivers": [
+            {"for": one.form, "cuda": one.cuda, "driver": one.version}
+            for one in code_drivers([file], tables)
+        ],
         "cudart": file.cudart,
         "executable_stack": file.exec_stack,
         "text_relocations": file.text_relocations,

@@ -1,6 +1,6 @@
 """Binaries against what they are to run on: cards, a driver, a glibc, a libstdc++."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from envbuild.compat.consistency import Numbers, numbers
@@ -37,6 +37,41 @@ class Host:
     driver: str | None = None
     glibc: Version | None = None
     glibcxx: Version | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CodeDriver:
+    """A driver that GPU code needs for the form that it is in, whatever the card.
+
+    Attributes:
+        form: `zstd` for compressed code, `ptx` where the driver has to compile PTX.
+        cuda: CUDA whose drivers are the first that can.
+        version: The first driver of that CUDA.
+    """
+
+    form: str
+    cuda: str
+    version: str
+
+
+def code_drivers(files: Iterable[ElfFacts], tables: Facts) -> tuple[CodeDriver, ...]:
+    """Return the newest drivers that the GPU code of files needs for its form.
+
+    Args:
+        files: What was read.
+        tables: What is known of drivers.
+    """
+    every = list(files)
+    isa = max((one.ptx_isa for one in every if one.ptx_isa), default=(0, 0))
+    forms = {
+        "zstd": _ZSTD_CUDA if any(one.zstd_code for one in every) else None,
+        "ptx": _CUDA_OF_ISA.get(isa),
+    }
+    return tuple(
+        CodeDriver(form=form, cuda=cuda, version=_spelled(driver))
+        for form, cuda in forms.items()
+        if cuda is not None and (driver := full_driver(tables, cuda)) is not None
+    )
 
 
 def against(facts: NativeFacts, host: Host, tables: Facts) -> Findings:

@@ -184,6 +184,11 @@ class NativeFacts:
         return frozenset(code for file in self.files for code in file.codes)
 
     @property
+    def compilers(self) -> tuple[str, ...]:
+        """The compilers that its files name, each once; files that name none are unknown."""
+        return tuple(dict.fromkeys(name for file in self.files for name in file.compilers))
+
+    @property
     def string_abi(self) -> StringAbi:
         """The string ABI of all of it; libstdc++ itself has both and says nothing."""
         return joined_abi(

@@ -118,12 +118,12 @@ def command(
             if as_json:
                 rows.append(
                     {
-                        **inspected.as_json(facts, verdicts),
+                        **inspected.as_json(facts, verdicts, here.facts),
                         "findings": output.findings_json(found),
                     }
                 )
             else:
-                output.result(inspected.text(facts, verdicts))
+                output.result(inspected.text(facts, verdicts, here.facts))
                 output.print_findings(here, found)
             refused = any("none" in answers.values() for answers in verdicts.values())
             code |= refused or bool(gpus and not facts.codes)

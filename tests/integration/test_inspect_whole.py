@@ -1,0 +1,54 @@
+"""What `envbuild inspect` says of all files together."""
+
+import json
+from pathlib import Path
+
+import pytest
+from fuzz.made import container, elf, entry, packed_wheel
+from integration.locking import envbuild
+
+PTX = 1
+GCC, RUST = b"\0GCC: (GNU) 12.2.0\0", b"\0GCC: (GNU) 8.5.0\0rustc version 1.81.0 (eeb90cda1)\0"
+
+
+def wheel(folder: Path) -> Path:
+    small = container(entry(80, 0x11), entry(90, 0x11), entry(80, 0x11, kind=PTX))
+    packed = container(entry(90, 0x8011), entry(100, 0x108011))
+    texts = {"NEEDED": ["libtorch.so", "libc.so.6"], "RUNPATH": ["$ORIGIN/../torch/lib"]}
+    driver = {"NEEDED": ["libcuda.so.1", "libcudart.so.12", "libinside.so"]}
+    files = {
+        "a/small.so": elf(texts=texts, sections={".comment": GCC, ".nv_fatbin": small}),
+        "a/packed.so": elf(texts=driver, sections={".comment": RUST, ".nv_fatbin": packed}),
+        "a/libinside.so": elf(texts={"NEEDED": ["libc.so.6"]}),
+    }
+    path = folder / "a-1-py3-none-linux_x86_64.whl"
+    path.write_bytes(packed_wheel(files, tag="py3-none-linux_x86_64"))
+    return path
+
+
+def test_the_whole_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert envbuild("inspect", f"{wheel(tmp_path)}") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[5:] == [
+        "compilers: GCC 8.5.0, rustc 1.81.0, GCC 12.2.0; unknown: a/libinside.so",
+        "GPU code that each of the 2 libraries with some has: sm_90",
+        "driver for its zstd-compressed GPU code: 550.54.14 or newer (CUDA 12.4)",
+        "driver for its PTX: 580.65.06 or newer (CUDA 13.0)",
+        "CUDA runtime: shared in a/packed.so; static in a/small.so",
+        "needed of the environment: libtorch.so",
+        "needed of the driver: libcuda.so.1",
+        "needed of the host: libc.so.6",
+        "needed, and found by nothing that the files say: libcudart.so.12",
+    ]
+
+
+def test_the_whole_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert envbuild("inspect", f"{wheel(tmp_path)}", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["compilers"] == ["GCC 8.5.0", "rustc 1.81.0", "GCC 12.2.0"]
+    drivers = {file["path"]: file["drivers"] for file in told["files"]}
+    assert drivers == {
+        "a/libinside.so": [],
+        "a/packed.so": [{"for": "zstd", "cuda": "12.4", "driver": "550.54.14"}],
+        "a/small.so": [{"for": "ptx", "cuda": "13.0", "driver": "580.65.06"}],
+    }
