@@ -8,6 +8,7 @@ from envbuild.findings import Finding, Findings, Severity
 from envbuild.native.code import GpuCode, code_of
 from envbuild.native.model import ElfFacts, NativeFacts, Version, version_text
 from envbuild.native.package import PackageFacts, RecordDifference
+from envbuild.native.record import NO_HASH
 from envbuild.native.resolve import DRIVER
 
 _SHOWN = 4
@@ -234,7 +235,8 @@ def _record(row: RecordDifference, package: PackageFacts) -> Finding:
     told = {
         "hash": f"its hash differs: {own} has {row.listed}, the file {row.found}",
         "size": f"its size differs: {own} has {row.listed}, the file {row.found}",
-        "weak": f"{own} has {row.listed} for it, weaker than sha256",
+        "weak": f"{own} has {row.listed} for it"
+        + ("" if row.listed == NO_HASH else ", weaker than sha256"),
         "absent": f"{own} lists it, and it is not there",
         "twice": f"{own} lists it twice",
     }

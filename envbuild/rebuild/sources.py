@@ -35,6 +35,10 @@ from envbuild.wheel.model import Archive, GitCommit, Sdist, Source
 _RECORD = "record.json"
 
 
+_OF_ANOTHER_BUILD = shutil.ignore_patterns("CMakeCache.txt", "CMakeFiles")
+"""What CMake would go on with, and another compiler and prefix stand in."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fetched:
     """Sources that are here.
@@ -100,11 +104,13 @@ def fetch(source: Source, how: Fetching) -> Fetched:
 def place(fetched: Fetched, folder: Path) -> Path:
     """Put sources into a new folder and return the folder that is built from.
 
+    What CMake noted of a build in a folder stays behind.
+
     Raises:
         InputError: The archive is none, is hostile, or has no folder of a project in it.
     """
     if fetched.path.is_dir():
-        shutil.copytree(fetched.path, folder, symlinks=True)
+        shutil.copytree(fetched.path, folder, symlinks=True, ignore=_OF_ANOTHER_BUILD)
         return folder
     unpack(fetched.path, folder)
     inside = list(folder.iterdir())

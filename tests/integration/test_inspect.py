@@ -106,6 +106,22 @@ def test_without_a_comment_the_compiler_is_unknown(library: Path, tmp_path: Path
     assert (facts.compilers, facts.soname, facts.libc) == ((), "liba.so.1", "glibc")
 
 
+def test_a_libstdcxx_without_a_version_table_hides_the_floor(tmp_path: Path) -> None:
+    """Nothing says a version: linked to a libstdc++ of no versions, which the loader allows."""
+    (tmp_path / "lib").mkdir()
+    source = '#include <sstream>\nextern "C" int f() { std::ostringstream s; return s.good(); }\n'
+    (tmp_path / "f.cc").write_text(source)
+    start = [tool("g++"), "-O0", "-shared", "-fPIC", "-nodefaultlibs"]
+    stub = ["-x", "c++", "/dev/null", "-Wl,-soname,libstdc++.so.6", "-o", "lib/libstdc++.so.6"]
+    subprocess.run([*start, *stub], check=True, cwd=tmp_path)
+    linked = ["f.cc", "-Wl,--no-as-needed", "lib/libstdc++.so.6", "-o", "f.so"]
+    subprocess.run([*start, *linked], check=True, cwd=tmp_path)
+    facts = inspect(tmp_path / "f.so")
+    (file,) = facts.files
+    assert (file.needed, file.glibcxx) == (("libstdc++.so.6",), None)
+    assert facts.glibcxx == (3, 4, 26)
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [

@@ -55,6 +55,17 @@ def test_what_contradicts_record(tmp_path: Path) -> None:
     assert "not there" in found[2][1]
 
 
+def test_a_list_and_its_signatures_need_no_hash(tmp_path: Path) -> None:
+    signatures = {f"a-1.dist-info/RECORD.{end}": b"signed" for end in ("jws", "p7s")}
+    own = row("a-1.dist-info/WHEEL", WHEEL.encode())
+    bare = "".join(f"{name},,\n" for name in signatures)
+    for record in (own, own + bare):
+        assert told(wheel(tmp_path, signatures, record)) == []
+    assert told(wheel(tmp_path, {"a.py": b""}, f"{own}a.py,,\n")) == [
+        ("record-contradicted", "RECORD has no hash for it")
+    ]
+
+
 def test_tags_that_differ(tmp_path: Path) -> None:
     ((code, what),) = told(wheel(tmp_path, {}, tag="cp310-abi3-manylinux2014_x86_64"))
     assert code == "wheel-tags-differ"

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from envbuild.errors import InputError
+from envbuild.rebuild.sources import Fetched, place
 from envbuild.rebuild.unpack import newest, set_times, unpack
 
 
@@ -87,3 +88,16 @@ def test_a_zip_that_is_none_or_has_links_is_refused(
     make(tmp_path / "a.zip")
     with pytest.raises(InputError, match=says):
         unpack(tmp_path / "a.zip", tmp_path / "out")
+
+
+def test_what_cmake_noted_of_another_build_stays_behind(tmp_path: Path) -> None:
+    """It names the compiler and the prefix of that build, which a new one would go on with."""
+    folder = tmp_path / "sources"
+    for path in ("CMakeLists.txt", "build/CMakeCache.txt", "build/CMakeFiles/3.25/a", "build/x"):
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text("CMAKE_CXX_COMPILER:FILEPATH=/other/bin/g++\n")
+    fetched = Fetched(uri="file:", kind="tree", digest="0" * 64, path=folder)
+    placed = place(fetched, tmp_path / "placed")
+    left = sorted(f"{path.relative_to(placed)}" for path in placed.rglob("*") if path.is_file())
+    assert left == ["CMakeLists.txt", "build/x"]
+    assert (folder / "build/CMakeCache.txt").exists()
