@@ -31,11 +31,12 @@ class Costly(Exception):
 
 def main() -> None:
     """Fuzz until libFuzzer is told to stop."""
-    name, folder = sys.argv[1], Path(sys.argv[2])
-    folder.mkdir(parents=True, exist_ok=True)
+    name, options = sys.argv[1], sys.argv[2:]
     read = READERS[name]
-    for known, data in inputs(name).items():
-        folder.joinpath(known).write_bytes(data)
+    for folder in [Path(one) for one in options if not one.startswith("-")][:1]:
+        folder.mkdir(parents=True, exist_ok=True)
+        for known, data in inputs(name).items():
+            folder.joinpath(known).write_bytes(data)
     before_kib = 0
 
     def one(data: bytes) -> None:
@@ -50,7 +51,8 @@ def main() -> None:
             raise Costly(message)
 
     longest = f"-max_len={MOST_BYTES.get(name, 4096)}"
-    atheris.Setup([sys.argv[0], longest, *OPTIONS, *sys.argv[2:]], one)
+    again = f"{sys.executable} {sys.argv[0]} {name}"  # what -merge starts, through a shell
+    atheris.Setup([again, longest, *OPTIONS, *options], one)
     atheris.Fuzz()
 
 

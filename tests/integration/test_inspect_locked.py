@@ -8,8 +8,15 @@ from typing import Any
 
 import pytest
 from fuzz.made import elf
-from integration.index_server import BuiltWheel, Index, wheel
+from integration.index_server import BuiltWheel, Index, serving, wheel
 from integration.locking import Locker, envbuild, locker
+from integration.packages import File, make_package
+
+from envbuild.access import Access
+from envbuild.lock.model import PlatformLock
+from envbuild.packages import PipPackage
+from envbuild.pipeline import inspecting
+from envbuild.progress import Quiet
 
 RECIPE = """\
 name: built
@@ -65,6 +72,29 @@ def test_wheels_are_those_of_the_platform_and_python(
     words = ("--platform", "linux-64", "--python", "3.9")
     assert envbuild("inspect", "built", *words) == 4
     assert "for Python 3.9 on linux-64" in capsys.readouterr().err
+
+
+def test_packages_of_both_halves_are_read(tmp_path: Path) -> None:
+    library = File(content=elf(texts={"SONAME": ["libconda.so.1"]}))
+    made = make_package(tmp_path / "channel", "a", content={"lib/libconda.so.1": library})
+    wheels = [built("core", "cp312", machine) for machine in MACHINES]
+    with serving(main=Index(wheels=wheels)) as server:
+        half = PlatformLock(
+            platform="linux-64",
+            conda=(made.package((tmp_path / "channel").as_uri()),),
+            pip=(PipPackage(name="core", version="1", hashes=(wheels[0].sha256,)),),
+        )
+        conda, wheel = inspecting.locked(
+            half,
+            inspecting.For(platform="linux-64", python=(3, 12)),
+            (),
+            cache=tmp_path / "cache",
+            access=Access(default_index=server.url("main")),
+            progress=Quiet(),
+        )
+    assert (conda.name, wheel.name) == ("a-1.0-0.conda", wheels[0].filename)
+    read = [file.soname for facts in (conda, wheel) for file in facts.files]
+    assert read == ["libconda.so.1", "cp312-x86_64"]
 
 
 def test_a_requirement_of_an_unknown_package(
