@@ -98,7 +98,11 @@ def rebuild(  # noqa: PLR0913 - the command's options
     for outcome in done:
         output.result(_told(outcome))
         output.print_findings(here, outcome.findings)
-    output.result(f"to take them into the lock: envbuild lock --prefer-rebuilt {name}")
+    locked = {digest for one in site.half.pip for digest in one.hashes}
+    if all(outcome.kept.sha256 in locked for outcome in done):
+        output.result(f"just what the lock has; next: envbuild create {name}")
+    else:
+        output.result(f"to take them into the lock: envbuild lock --prefer-rebuilt {name}")
 
 
 def _archs(text: str) -> tuple[str, ...]:
@@ -130,6 +134,12 @@ def _show_plan(plan: "Plan", rebuilds: Sequence["Rebuild"], *, as_json: bool) ->
             for one in rebuilds
         ]
         output.print_json({"would_rebuild": rows})
+    elif not rebuilds and plan.unknown:
+        names = ", ".join(dict.fromkeys(one.name for one in plan.unknown))
+        output.result(
+            f"{plan.name}: nothing needs a rebuild as far as it is known; {names} is not: "
+            f"envbuild wheel rebuild {plan.name} --fetch"
+        )
     elif not rebuilds:
         output.result(f"{plan.name}: nothing needs a rebuild; see envbuild wheel plan {plan.name}")
     else:

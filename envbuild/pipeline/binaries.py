@@ -18,8 +18,9 @@ from envbuild.lock.model import PlatformLock
 from envbuild.native.inspect import gathered, inspect
 from envbuild.native.model import NativeFacts
 from envbuild.native.tree import Unreadable, listed
-from envbuild.packages import CondaPackage, PipPackage
+from envbuild.packages import WHEELHOUSE, CondaPackage, PipPackage
 from envbuild.progress import Progress
+from envbuild.rebuild.house import House
 from envbuild.solve.names import distribution
 from envbuild.store import manifest as manifests
 from envbuild.store import order as orders
@@ -79,6 +80,8 @@ def readings(
     """
     packages: list[Package] = [*half.conda, *half.pip]
     plain = [recorded(package, tables, half.platform) for package in packages]
+    absent = _absent(half, where)
+    plain = [replace(one, absent=one.package in absent) for one in plain]
     wanted = [one for one in plain if _matters(one, units, plain)]
     known: dict[Package, tuple[NativeFacts, Read]] = {}
     if where.generation is not None:
@@ -92,7 +95,7 @@ def readings(
             known[package] = (facts, "cache")
     if where.fetch:
         every = dict.fromkeys((*(one.package for one in wanted), *half.pip))
-        missing = [package for package in every if package not in known]
+        missing = [one for one in every if one not in known and one not in absent]
         _fetch(missing, where, progress)
         for package in missing:
             if (facts := _cached(package, where)) is not None:
@@ -101,6 +104,17 @@ def readings(
         replace(one, facts=found[0], read=found[1]) if (found := known.get(one.package)) else one
         for one in plain
     )
+
+
+def _absent(half: PlatformLock, where: Where) -> set[PipPackage]:
+    """Return the rebuilt wheels that are in no wheelhouse: not in ours, and none is served."""
+    house = House(where.store.wheelhouse)
+    served = any(one.name == WHEELHOUSE and one.url != house.address for one in where.sources)
+    if served:
+        return set()
+    there = {kept.sha256 for kept in house.wheels()}
+    rebuilt = (one for one in half.pip if one.index == WHEELHOUSE)
+    return {one for one in rebuilt if not there.intersection(one.hashes)}
 
 
 def recorded(package: Package, tables: Facts, platform: Platform) -> Reading:

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+from packaging.version import Version
+
 from envbuild.compat.binaries import codes_text
 from envbuild.compat.consistency import numbers
 from envbuild.compat.model import Facts, FrameworkBuild
@@ -34,8 +36,9 @@ def builds(rebuild: Rebuild, question: Question, tables: Facts, *, cuda: bool) -
         and _has_python(row, question)
         and _meets(row, question)
     ]
-    same = [row for row in found if row.version == rebuild.version]
-    later = [row for row in found if numbers(row.version) > numbers(rebuild.version)]
+    locked = _public(rebuild)
+    same = [row for row in found if row.version == locked]
+    later = [row for row in found if numbers(row.version) > numbers(locked)]
     first = min((numbers(row.version) for row in later), default=None)
     for row in (*same, *(row for row in later if numbers(row.version) == first)):
         yield Instead(
@@ -44,6 +47,11 @@ def builds(rebuild: Rebuild, question: Question, tables: Facts, *, cuda: bool) -
             changes=_changes(row, rebuild, question, tables),
             sources=row.sources,
         )
+
+
+def _public(rebuild: Rebuild) -> str:
+    """Return a version as the tables have it: without what an index or a rebuild added to it."""
+    return Version(rebuild.version).base_version
 
 
 def _has_python(row: FrameworkBuild, question: Question) -> bool:
@@ -66,7 +74,7 @@ def _told(row: FrameworkBuild) -> str:
 
 def _changes(row: FrameworkBuild, rebuild: Rebuild, question: Question, tables: Facts) -> str:
     """Return what would be another one than now, in words."""
-    changes = [] if row.version == rebuild.version else [f"version {row.version}"]
+    changes = [] if row.version == _public(rebuild) else [f"version {row.version}"]
     if row.cuda and question.cuda and row.cuda != question.cuda:
         changes.append(f"CUDA {row.cuda}")
     driver = judge(tables, row, Wanted(framework=row.framework, platform=row.platform)).driver

@@ -7,7 +7,7 @@ from envbuild.target import Platform
 
 Half = Literal["conda", "pypi"]
 Read = Literal["generation", "cache", "fetched", "facts"]
-Cause = Literal["compiler", "string-abi", "gpu-code", "links", "always"]
+Cause = Literal["compiler", "string-abi", "gpu-code", "links", "always", "absent"]
 Abi = Literal["new", "old"]
 
 
@@ -33,7 +33,8 @@ class Reason:
 
     Attributes:
         cause: Its compiler, its string ABI, its GPU code, that it links a library of a package
-            that is rebuilt, or that the recipe says `when: always`.
+            that is rebuilt, that the recipe says `when: always`, or that the lock has a rebuilt
+            wheel which is `absent` from this host's wheelhouse.
         what: One sentence without a full stop at its end.
         evidence: What it follows from.
     """

@@ -111,7 +111,8 @@ def _candidates(work: _Work) -> list[str]:
                 f"{work.question.name}",
             )
         )
-    return sorted(there & (named.keys() or set(FRAMEWORKS)))
+    absent = {one.unit for one in work.readings if one.absent and one.unit is not None}
+    return sorted(there & (named.keys() or set(FRAMEWORKS)) | absent)
 
 
 def _decide(work: _Work, unit: str) -> None:
@@ -126,6 +127,9 @@ def _decide(work: _Work, unit: str) -> None:
         for part, told in answers:
             work.spared += [_never(part, reason) for reason in told.reasons]
         reasons = ()
+    if any(part.absent for part in parts):
+        what = "the lock has it rebuilt, and the wheelhouse of this host does not have that wheel"
+        reasons = (Reason(cause="absent", what=what), *reasons)
     if reasons:
         work.rebuilds[unit] = _rebuild(work, unit, parts, reasons)
         return
@@ -282,6 +286,12 @@ def _rebuild(
     conda = [one for one in parts if one.half == "conda"]
     has_code = any(_has_gpu_code(one) for one in parts)
     memory = own.memory_per_job or build.memory_per_job
+    before = {
+        one.unit: None
+        for one in work.readings
+        if first.absent and one.absent and one.unit and _requires(work, first, one.unit)
+    }
+    kept = _abi_of(parts) if unit in FRAMEWORKS or before else None
     return Rebuild(
         name=unit,
         version=first.package.version,
@@ -290,12 +300,13 @@ def _rebuild(
         source=_source(unit, first, own, question),
         toolchain=compilers.needed(question, work.readings, work.tables, cuda=has_code),
         cuda_archs=question.archs if has_code else (),
-        abi=build.cxx_abi or (_abi_of(parts) if unit in FRAMEWORKS else None),
+        abi=build.cxx_abi or kept,
         flags=(*build.flags, *own.flags),
         environment=tuple(sorted(own.environment.items())),
         jobs=own.jobs or build.jobs,
         memory_per_job_bytes=None if memory is None else size_bytes(memory),
         portable=build.portable if own.portable is None else own.portable,
+        after=tuple(before),
         replaces=tuple(one.label for one in conda),
         dependents=tuple(
             one.label
@@ -307,14 +318,23 @@ def _rebuild(
 
 
 def _has_gpu_code(part: Reading) -> bool:
+    if part.absent:
+        return any(one.startswith("sm") for one in _local(part))
     if part.facts is not None:
         return any(file.codes for file in part.facts.files)
     return part.row is not None and bool(part.row.cuda or part.row.cuda_major)
 
 
+def _local(part: Reading) -> list[str]:
+    """Return the parts of a local version, which say what a rebuilt wheel was built for."""
+    return part.package.version.partition("+")[2].split(".")
+
+
 def _abi_of(parts: Sequence[Reading]) -> Abi | None:
     """Return the string ABI that a package has now, so that others go on linking it."""
     for part in parts:
+        if part.absent:
+            return "old" if "oldabi" in _local(part) else "new"
         if part.facts is not None and part.facts.string_abi in ("new", "old"):
             return "new" if part.facts.string_abi == "new" else "old"
         if part.facts is None and part.row is not None and part.row.cxx11_abi is not None:

@@ -49,6 +49,7 @@ class Reading:
         facts: What was read of its files, or None.
         read: Where they were read, or None.
         row: What the tables say of this build, or None.
+        absent: Whether it is a rebuilt wheel that this host's wheelhouse does not have.
     """
 
     package: CondaPackage | PipPackage
@@ -56,6 +57,7 @@ class Reading:
     facts: NativeFacts | None = None
     read: Read | None = None
     row: FrameworkBuild | None = None
+    absent: bool = False
 
     @property
     def half(self) -> Half:

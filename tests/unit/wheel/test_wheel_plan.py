@@ -1,5 +1,7 @@
 """Which packages of a lock need a rebuild: every rule, on packages as they were read."""
 
+from dataclasses import replace
+
 import pytest
 from unit.wheel.planning import answers, conda, file, made, recipe, wheel
 
@@ -364,6 +366,31 @@ def test_nothing_is_offered_in_place_of_gcc_12_exactly() -> None:
     assert found.instead == ()
 
 
+def test_local_versions_are_held_against_the_tables_without_what_was_added() -> None:
+    torch = file("torch/lib/libtorch_cuda.so", "GCC 9.3.1", abi="old", codes="sm_90")
+    found = made("{compiler: gcc 12}", wheel("torch==2.4.0+cu124", torch, index="pytorch"))
+    assert [one.version for one in found.rebuilds] == ["2.4.0+cu124"]
+    assert found.instead
+    assert found.instead == made("{compiler: gcc 12}", wheel("torch==2.4.0", torch)).instead
+
+
 def test_a_wheel_of_another_index_is_not_the_default_ones() -> None:
     found = made("{compiler: gcc 12}", wheel("torch==2.4.0", read=False, index="own"))
     assert answers(found) == {"torch": "unknown"}
+
+
+def test_rebuilt_wheels_that_the_wheelhouse_lacks_are_built_again_as_they_were() -> None:
+    version = "2.4.0+gcc12.sm90.oldabi"
+    torch = wheel(f"torch=={version}", read=False, via=("torchvision",), index=WHEELHOUSE)
+    vision = wheel("torchvision==0.19.0+gcc12", read=False, index=WHEELHOUSE)
+    found = made(
+        "{compiler: gcc 12, packages: {torch: {}}}",
+        replace(torch, absent=True),
+        replace(vision, absent=True),
+        more="target: {gpus: [h100]}\ntriangle: {cuda: '12.4'}",
+    )
+    first, second = found.rebuilds
+    assert (first.name, first.cuda_archs, first.abi, first.after) == ("torch", ("9.0",), "old", ())
+    assert (second.name, second.cuda_archs, second.after) == ("torchvision", (), ("torch",))
+    assert [one.cause for one in (*first.why, *second.why)] == ["absent", "absent"]
+    assert found.unknown == ()
