@@ -1,7 +1,7 @@
 """`envbuild units install`, `remove`, `status` and `logs`: units on this host."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -132,7 +132,17 @@ def status(here: Here, name: str, *, user: bool, as_json: bool) -> int:
     if as_json:
         output.print_json({"name": name, "units": [_row_data(row) for row in found]})
     else:
-        headings = ["UNIT", "STATE", "SINCE", "RESTARTS", "MEMORY", "CPU", "CARDS", "WHY"]
+        headings = [
+            "UNIT",
+            "STATE",
+            "SINCE",
+            "RESTARTS",
+            "MEMORY",
+            "CPU",
+            "PRESSURE",
+            "CARDS",
+            "WHY",
+        ]
         output.result(output.table(headings, [_row_text(row) for row in found]))
     return 1 if any(row.bad for row in found) else 0
 
@@ -250,9 +260,16 @@ def _row_text(row: "Row") -> list[str]:
         "-" if row.restarts is None else str(row.restarts),
         "-" if row.memory is None else output.bytes_text(row.memory),
         "-" if row.cpu_s is None else output.duration_text(row.cpu_s),
+        _pressure_text(row.pressure),
         ",".join(map(str, row.cards)) or "-",
         row.why or "-",
     ]
+
+
+def _pressure_text(pressure: Mapping[str, float]) -> str:
+    """Return what is waited for at least one percent of the time."""
+    waits = [f"{name} {share:.0f}%" for name, share in pressure.items() if share >= 1]
+    return " ".join(waits) or ("0%" if pressure else "-")
 
 
 def _row_data(row: "Row") -> dict[str, object]:
@@ -263,6 +280,7 @@ def _row_data(row: "Row") -> dict[str, object]:
         "restarts": row.restarts,
         "memory_bytes": row.memory,
         "cpu_s": row.cpu_s,
+        "pressure_percent": dict(row.pressure) or None,
         "cards": list(row.cards),
         "why": row.why or None,
         "at_boot": row.at_boot,

@@ -69,6 +69,8 @@ def judge(files: Sequence[UnitFile], seat: Seat) -> Findings:
     found = list(_version(seat.root, used))
     if not found:
         found += _controllers(seat, used) if seat.scope == "user" else _kernel(seat.root, used)
+        if "IOWeight" in used:
+            found += _weights(seat.root)
     if seat.scope == "user":
         found += _lingering(seat)
     if any(file.name == names.NODES or _for_cards(file.text) for file in files):
@@ -206,6 +208,33 @@ def _controllers(seat: Seat, used: Iterable[str]) -> Iterator[Finding]:
         )
 
 
+def _weights(root: Path) -> Iterator[Finding]:
+    """Yield the disks where neither a scheduler nor the kernel's cost model heeds weights."""
+    qos = {
+        line.partition(" ")[0]
+        for line in _lines(root / "sys/fs/cgroup/io.cost.qos")
+        if "enable=1" in line.split()
+    }
+    told: list[str] = []
+    for device in sorted((root / "sys/block").glob("*/device")):
+        disk = device.parent
+        chosen = [word for word in _words(disk / "queue/scheduler") if word.startswith("[")]
+        number = "".join(_words(disk / "dev"))
+        if chosen and chosen != ["[bfq]"] and number not in qos:
+            told.append(f"{disk.name} ({chosen[0].strip('[]')})")
+    if told:
+        yield Finding(
+            code="io-weight-idle",
+            severity=Severity.WARNING,
+            where="/sys/block",
+            what=f"IOWeight does nothing on {', '.join(told)}: its scheduler does not know weights",
+            why="only the scheduler bfq, or the kernel's cost model, divides a disk by weights"
+            " (Linux, bfq-iosched.rst, cgroup-v2.rst)",
+            hint=f"echo bfq >/sys/block/{told[0].partition(' ')[0]}/queue/scheduler; or"
+            " io_read_bandwidth and io_write_bandwidth, which hold with every scheduler",
+        )
+
+
 def _lingering(seat: Seat) -> Iterator[Finding]:
     if not (seat.root / "var/lib/systemd/linger" / seat.user).exists():
         yield Finding(
@@ -268,7 +297,11 @@ def _group_name(number: int) -> str:
 
 
 def _words(path: Path) -> tuple[str, ...]:
+    return tuple(word for line in _lines(path) for word in line.split())
+
+
+def _lines(path: Path) -> tuple[str, ...]:
     try:
-        return tuple(path.read_text().split())
+        return tuple(path.read_text().splitlines())
     except OSError:
         return ()

@@ -2,13 +2,13 @@
 
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from envbuild.tools.systemd import Properties, Systemd, number, seconds_since
-from envbuild.units import reasons
+from envbuild.units import pressure, reasons
 
 _PROPERTIES: Final = (
     *reasons.PROPERTIES,
@@ -20,6 +20,7 @@ _PROPERTIES: Final = (
     "FragmentPath",
     "DropInPaths",
     "UnitFileState",
+    "ControlGroup",
 )
 _CARD: Final = re.compile(r"^/dev/(?:nvidia|char/195:)(\d+) ", re.MULTILINE)
 _MOST_CARDS: Final = 250
@@ -37,6 +38,8 @@ class Row:
         restarts: How often systemd started it again by itself.
         memory: Bytes that it uses, None where that is not known.
         cpu_s: Seconds of CPU time that it used, None where that is not known.
+        pressure: Percent of the last ten seconds in which some task of it waited, by resource
+            (cpu, memory, io); empty where that is not known.
         cards: Numbers of the cards that it may open.
         why: Why it does not run, or what is the matter; empty for nothing.
         at_boot: Whether it is started at boot, None where it cannot be.
@@ -49,6 +52,7 @@ class Row:
     restarts: int | None = None
     memory: int | None = None
     cpu_s: float | None = None
+    pressure: Mapping[str, float] = field(default_factory=dict)
     cards: tuple[int, ...] = ()
     why: str = ""
     at_boot: bool | None = None
@@ -77,6 +81,7 @@ def _row(systemd: Systemd, one: Properties) -> Row:
     cpu = number(one, "CPUUsageNSec")
     cards = {int(text) for text in _CARD.findall(one.get("DeviceAllow", ""))}
     told = one.get("UnitFileState", "")
+    group = one.get("ControlGroup", "")
     return Row(
         unit=unit,
         state=_state(one),
@@ -84,6 +89,7 @@ def _row(systemd: Systemd, one: Properties) -> Row:
         restarts=number(one, "NRestarts"),
         memory=number(one, "MemoryCurrent"),
         cpu_s=None if cpu is None else cpu / 1e9,
+        pressure=pressure.read(group) if group else {},
         cards=tuple(sorted(card for card in cards if card < _MOST_CARDS)),
         why=why,
         at_boot={"enabled": True, "disabled": False}.get(told),

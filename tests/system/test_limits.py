@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from system import marks
 from system.machine import Machine
 from system.test_services import WEB, said, unit
 
@@ -41,6 +42,18 @@ def test_weights_hold_on_one_processor(guest: Machine) -> None:
     guest.run(["systemctl", "start", unit("heavy"), unit("light")])
     heavy, light = _spent(guest, 8, "heavy", "light")
     assert heavy / light == pytest.approx(3, rel=0.02)
+
+
+@marks.long
+def test_status_shows_who_waits_for_a_processor(guest: Machine) -> None:
+    guest.run(["systemctl", "start", WEB, unit("heavy"), unit("light")])
+    guest.run("sleep 8")
+    rows = json.loads(guest.run("envbuild units status plain --json").out)["units"]
+    waits = {row["unit"]: row["pressure_percent"] for row in rows}
+    assert waits[unit("light")]["cpu"] > 10
+    assert waits["envbuild-plain.slice"]["cpu"] > 10
+    assert waits[unit("quota")] is None  # it does not run
+    assert set(waits[WEB]) == {"cpu", "memory", "io"}
 
 
 def test_no_more_tasks_than_it_may(guest: Machine) -> None:

@@ -54,6 +54,29 @@ def test_version_2_is_fine(tmp_path: Path) -> None:
     assert fits.judge(_files(_LIMITS), _seat(tmp_path)) == ()
 
 
+def _disk(root: Path, name: str, number: str, scheduler: str) -> None:
+    (root / "sys/block" / name / "device").mkdir(parents=True)
+    _write(root / "sys/block" / name / "dev", f"{number}\n")
+    _write(root / "sys/block" / name / "queue/scheduler", f"{scheduler}\n")
+
+
+def test_weights_that_no_scheduler_heeds(tmp_path: Path) -> None:
+    _v2(tmp_path)
+    _disk(tmp_path, "sda", "8:0", "none mq-deadline [bfq]")
+    _disk(tmp_path, "nvme0n1", "259:0", "[none] mq-deadline kyber")
+    _disk(tmp_path, "nvme1n1", "259:1", "[none]")
+    _write(tmp_path / "sys/block/loop0/queue/scheduler", "[none]\n")  # of a file, not of a device
+    _write(
+        tmp_path / "sys/fs/cgroup/io.cost.qos",
+        "259:0 enable=0 ctrl=auto\n259:1 enable=1 ctrl=user\n",
+    )
+    (found,) = fits.judge(_files(_LIMITS), _seat(tmp_path))
+    assert (found.code, found.severity) == ("io-weight-idle", Severity.WARNING)
+    assert "on nvme0n1 (none):" in found.what
+    assert str(found.hint).startswith("echo bfq >/sys/block/nvme0n1/queue/scheduler")
+    assert fits.judge(_files("services: {a: {exec: x}}"), _seat(tmp_path)) == ()
+
+
 def test_controllers_that_did_not_reach_a_user(tmp_path: Path) -> None:
     _v2(tmp_path)
     manager = tmp_path / "sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service"
