@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from envbuild.errors import StoreError
+from envbuild.tools import boot
 from envbuild.tools.bounded import NoAnswer
 from envbuild.tools.bounded import bounded as in_time
 from envbuild.tools.files import is_at, make_folder, share
@@ -39,7 +40,6 @@ _GRACE_S = 2.0
 _POLL_S = 0.05
 _LOOK_S = 0.5
 _OPENINGS = 10
-_BOOT = Path("/proc/sys/kernel/random/boot_id")
 _CANNOT = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}
 
 
@@ -114,22 +114,14 @@ class _Holder:
         """Return it in words."""
         text = f"{self.user} on {self.host}, process {self.pid} ({self.command})"
         text += f", since {self.since}" if self.since != "?" else ""
-        if self.boot == _boot() and self.pid and not Path(f"/proc/{self.pid}").exists():
+        if self.boot == boot.identity() and self.pid and not Path(f"/proc/{self.pid}").exists():
             text += "; that process has ended, one that it started has the lock still"
         return text
 
     @property
     def elsewhere(self) -> bool:
         """Whether this is a process of another machine: neither its kernel nor its name is ours."""
-        return self.boot not in {_boot(), "?"} and self.host != os.uname().nodename
-
-
-def _boot() -> str:
-    """Return what tells this run of this machine's kernel from every other (random(4))."""
-    try:
-        return _BOOT.read_text(encoding="ascii").strip()
-    except OSError:
-        return "?"
+        return self.boot not in {boot.identity(), "?"} and self.host != os.uname().nodename
 
 
 def _user() -> str:
@@ -302,7 +294,7 @@ def _write(descriptor: int, purpose: str) -> None:
     record = {
         "user": _user(),
         "host": os.uname().nodename,
-        "boot": _boot(),
+        "boot": boot.identity(),
         "pid": os.getpid(),
         "command": purpose,
         "since": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),

@@ -7,12 +7,14 @@ undone by the next command, before it does anything else.
 import contextlib
 import hashlib
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from envbuild.errors import Refused, StoreError
+from envbuild.tools import boot
 from envbuild.tools.files import make_folder, sync_folder, write_atomic
 from envbuild.tools.scratch import scratch
 from envbuild.tools.systemd import Systemd
@@ -107,6 +109,8 @@ class Placing:
             enabled=self._enable,
             disabled=self._disable,
             moves_to=self.wanted.moves_to,
+            boot=boot.identity(),
+            began_us=time.monotonic_ns() // 1000,
         )
         base = self._before or _empty(self.wanted)
         record.write(self.folder, replace(base, pending=pending))
@@ -178,7 +182,8 @@ def recover(
         if systemd is not None:
             systemd.enable(pending.disabled)
             systemd.reload()
-            _start_anew(folder, wrong, systemd)
+            since_us = pending.began_us if pending.boot == boot.identity() else 0
+            _start_anew(folder, wrong, systemd, since_us)
     else:
         texts = _texts(folder, name)
         found = replace(
@@ -197,13 +202,13 @@ def recover(
     return found
 
 
-def _start_anew(folder: Path, paths: Sequence[str], systemd: Systemd) -> None:
-    """Stop or restart what runs of units that were put back: it runs as it was not to be."""
+def _start_anew(folder: Path, paths: Sequence[str], systemd: Systemd, since_us: int) -> None:
+    """Stop or restart what of units that were put back was started since: as it was not to be."""
     for path in paths:
         unit = path.partition("/")[0].removesuffix(".d")
         runs = starting.running(systemd, [unit.replace("@.", "@*.")])
         if (folder / unit).is_file():
-            systemd.restart(runs)
+            systemd.restart(starting.started_since(systemd, runs, since_us))
         else:
             systemd.stop(runs)
 

@@ -29,12 +29,16 @@ class Pending:
         enabled: Units that it has started at boot, and that were not before.
         disabled: Units that it has started at boot no more.
         moves_to: The generation that becomes current at its end; empty for none.
+        boot: The boot that it began in, empty where that is not known.
+        began_us: When it began, in microseconds of the clock that systemd's …Monotonic are of.
     """
 
     before: Mapping[str, str | None]
     enabled: tuple[str, ...] = ()
     disabled: tuple[str, ...] = ()
     moves_to: str = ""
+    boot: str = ""
+    began_us: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -140,6 +144,8 @@ def _record(data: dict[str, Any]) -> Record:
             enabled=tuple(pending["enabled"]),
             disabled=tuple(pending["disabled"]),
             moves_to=str(pending["moves_to"]),
+            boot=str(pending.get("boot", "")),
+            began_us=int(pending.get("began_us", 0)),
         )
     return Record(
         name=str(data["name"]),

@@ -59,6 +59,15 @@ def running(systemd: Systemd, units: Iterable[str]) -> tuple[str, ...]:
     return tuple(one["Id"] for one in shown if one.get("ActiveState") in states)
 
 
+def started_since(systemd: Systemd, units: Iterable[str], since_us: int) -> tuple[str, ...]:
+    """Return which units, or their programs, were started at or after a monotonic time."""
+    times = ("InactiveExitTimestampMonotonic", "ExecMainStartTimestampMonotonic")
+    shown = systemd.show(units, times)
+    return tuple(
+        one["Id"] for one in shown if max(number(one, name) or 0 for name in times) >= since_us
+    )
+
+
 def bring_up(
     systemd: Systemd, work: Work, *, rolling: bool, told: Callable[[str], None]
 ) -> tuple[Down, ...]:

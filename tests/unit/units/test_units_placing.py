@@ -8,6 +8,7 @@ import pytest
 from unit.units.rendering import rendered
 
 from envbuild.errors import StoreError
+from envbuild.tools import boot
 from envbuild.tools.run import Completed
 from envbuild.tools.systemd import Systemd
 from envbuild.units import placing, record
@@ -91,6 +92,43 @@ def test_a_removal_that_did_not_end_is_undone(
     assert found == installed
     placing.remove(tmp_path, "x", systemd=Systemd(runner=_quiet))
     assert record.read(tmp_path, "x") is None
+
+
+@pytest.mark.parametrize(
+    ("booted", "restarted"), [("same", {"a", "c"}), ("another", {"a", "b", "c"})]
+)
+def test_what_was_not_started_since_is_left_alone(
+    tmp_path: Path, booted: str, restarted: set[str]
+) -> None:
+    """`b` went on as it was; `c` was started again by itself, and so as it was not to be."""
+    was = rendered("services: {a: {exec: x}, b: {exec: x}, c: {exec: x}}")
+    units = [unit for unit in was if unit.endswith(".service")]
+    for unit in units:
+        (tmp_path / unit).write_text(was[unit].replace(_OLD, _NEW))
+    pending = Pending(
+        before={unit: was[unit] for unit in units},
+        boot=boot.identity() if booted == "same" else booted,
+        began_us=1000,
+    )
+    record.write(tmp_path, Record(name="x", store="/s", generation=_OLD, pending=pending))
+    started = {"a": (1200, 1300), "b": (100, 200), "c": (100, 1100)}
+    done: set[str] = set()
+
+    def runner(argv: Sequence[str | PathLike[str]], **_: object) -> Completed:
+        words = [*map(str, argv)]
+        text = ""
+        if "show" in words:
+            for unit in words[words.index("--") + 1 :]:
+                left, ran = started[unit.split(".")[1]]
+                text += f"Id={unit}\nActiveState=active\nInactiveExitTimestampMonotonic={left}\n"
+                text += f"ExecMainStartTimestampMonotonic={ran}\n\n"
+        if "restart" in words:
+            done.update(word.split(".")[1] for word in words if word.endswith(".service"))
+        return Completed(argv=tuple(words), status=0, stdout=text, stderr="")
+
+    placing.recover(tmp_path, "x", systemd=Systemd(runner=runner))
+    assert done == restarted
+    assert all((tmp_path / unit).read_text() == was[unit] for unit in units)
 
 
 def _quiet(argv: Sequence[str | PathLike[str]], **_: object) -> Completed:
