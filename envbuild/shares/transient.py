@@ -71,7 +71,7 @@ def transient(
         "DeviceAllow=/dev/nvidiactl rw",
         "DeviceAllow=char-nvidia-uvm rw",
         f"ExecStartPre={cards.for_transient(own['take'], unit)}",
-        f"ExecStopPost={cards.for_transient(own['give'], unit)}",
+        *([f"ExecStopPost={cards.for_transient(own['give'], unit)}"] if own["give"] else []),
         f"EnvironmentFile={cards.for_transient(cards.variables(), unit)}",
         *(f"{'BindsTo' if _SHARED in one else 'Requires'}={one}" for one in needs),
         *(f"After={one}" for one in needs),

@@ -1,26 +1,31 @@
 """Give cards to a service when it starts; a copy lies in each generation and is run by its Python.
 
 `cards.py take UNIT …` chooses cards, notes them in the host's ledger below /run/envbuild, lets the
-unit open their nodes and no other card's, and writes the variables that its program gets;
-`cards.py give UNIT` gives them back. A unit runs the first before its program and the second after
-its end, however that came. Both run as root in the unit's own cgroup.
+unit open their nodes and no other card's, and writes the variables that its program gets. It runs
+before its program, as root in the unit's own cgroup; once that is gone it holds nothing. `cards.py
+give UNIT` gives them back at once: clients of an MPS server do, for what that has to do then.
 
 The unit's properties are set until the next boot (`systemctl set-property --runtime`): that needs
 no reload, and a reload keeps them. What is below /run is gone after a boot, as the claims are.
-It imports nothing of envbuild and runs on every Python from 3.9 on.
+It imports nothing of envbuild and runs on every Python from 3.9 on. A service waits for it at each
+start, so it imports little of Python as well: argparse and pathlib alone would double its time.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import fcntl
 import json
 import os
 import re
 import sys
-from pathlib import Path
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Card = dict[str, Any]
+    Held = dict[str, Card]
 
 LATER = 75
 """Exit code where it may work later (sysexits.h, EX_TEMPFAIL)."""
@@ -28,36 +33,61 @@ _NODES = ("/dev/nvidiactl rw", "char-nvidia-uvm rw")
 _SIZES = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 _GIS = "proc/driver/nvidia/capabilities/gpu{}/mig"
 _SYSTEMCTL = ("/usr/bin/systemctl", "/bin/systemctl")
-
+_CONTROL = "run/systemd/system.control"  # where `systemctl set-property --runtime` writes
 _KILLED = {"signal", "core-dump", "oom-kill", "watchdog"}  # systemd.exec(5), $SERVICE_RESULT
-
-Card = dict[str, Any]
-Held = dict[str, Card]
 
 
 class No(Exception):
     """What is wanted cannot be given; the reason in words."""
 
 
+class Wish:
+    """What is asked for; each is an option with a value, `card` may come several times."""
+
+    def __init__(self, what: str, unit: str, *words: str) -> None:
+        """Read the words.
+
+        Raises:
+            No: There is no such option.
+        """
+        self.what, self.unit = what, unit
+        self.job = ""  # for whom instances were made: NAME.SERVICE
+        self.count = 1
+        self.card: list[str] = []
+        self.mode = "whole"  # or mig, mps, none
+        self.memory = self.sm = ""
+        self.pcie = 0  # most traffic, bytes per second
+        self.server = ""  # the unit of its MPS server
+        self.affinity = "none"  # or auto
+        self.root = "/"  # of the host that is read
+        self.systemctl = ""  # another one
+        for option, value in zip(words[::2], words[1::2], strict=False):
+            name = option[2:]
+            if name not in vars(self):
+                what = f"there is no option {option}"
+                raise No(what)
+            if name == "card":
+                self.card.append(value)
+            else:
+                setattr(self, name, int(value) if name in {"count", "pcie"} else value)
+
+
 class Host:
     """The machine, below a root."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: str) -> None:
         """Take the root."""
         self.root = root
-        self.own = root / "run/envbuild"
+        self.own = f"{root}/run/envbuild"
 
     def text(self, name: str) -> str:
         """Return what a file says, nothing where there is none."""
-        try:
-            return (self.root / name).read_text()
-        except OSError:
-            return ""
+        return _text(f"{self.root}/{name}")
 
     def names(self, name: str) -> list[str]:
         """Return the names in a folder, none where there is none."""
         try:
-            return sorted(each.name for each in (self.root / name).iterdir())
+            return sorted(os.listdir(f"{self.root}/{name}"))
         except OSError:
             return []
 
@@ -97,7 +127,7 @@ class Host:
 
     def runs(self, cgroup: str) -> bool:
         """Tell whether a unit's cgroup is there: then it runs, or is about to."""
-        return (self.root / f"sys/fs/cgroup{cgroup}").is_dir()
+        return os.path.isdir(f"{self.root}/sys/fs/cgroup{cgroup}")
 
     def cgroup(self) -> str:
         """Return the cgroup that this process is in."""
@@ -125,25 +155,30 @@ class Ledger:
 
     def __init__(self, host: Host) -> None:
         """Wait for the lock, read what is held, and leave out units that are gone."""
-        (host.own / "cards").mkdir(mode=0o755, parents=True, exist_ok=True)
-        self._path = host.own / "cards.json"
-        self._lock = os.open(host.own / "cards.lock", os.O_CREAT | os.O_RDWR, 0o600)
+        os.makedirs(f"{host.own}/cards", exist_ok=True)
+        self._host = host
+        self._path = f"{host.own}/cards.json"
+        self._lock = os.open(f"{host.own}/cards.lock", os.O_CREAT | os.O_RDWR, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         held: Held = {}
-        with contextlib.suppress(OSError, ValueError):
-            held = json.loads(self._path.read_text())
+        with contextlib.suppress(ValueError):
+            held = json.loads(_text(self._path))
         self.held = {unit: one for unit, one in held.items() if host.runs(one["cgroup"])}
+        self._gone = held.keys() - self.held.keys()
 
     def write(self) -> None:
-        """Keep what is held, whole or not at all."""
+        """Keep what is held, whole or not at all; the variables of units that are gone go."""
         _replace(self._path, json.dumps(self.held, indent=1, sort_keys=True) + "\n")
+        for unit in self._gone - self.held.keys():
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(_variables(self._host, unit))
 
     def close(self) -> None:
         """Let the next one in."""
         os.close(self._lock)
 
 
-def take(host: Host, wish: argparse.Namespace) -> None:
+def take(host: Host, wish: Wish) -> None:
     """Give a unit its cards.
 
     Raises:
@@ -157,7 +192,7 @@ def take(host: Host, wish: argparse.Namespace) -> None:
         ledger.held[wish.unit] = got
         ledger.write()
         try:
-            _set_properties(wish, _properties(host, wish, got))
+            _set_properties(host, wish, _properties(host, wish, got))
             _replace(_variables(host, wish.unit), _lines(wish, got))
         except BaseException:
             del ledger.held[wish.unit]
@@ -168,14 +203,14 @@ def take(host: Host, wish: argparse.Namespace) -> None:
     _say(f"{wish.unit} has {', '.join(got['cards'])}")
 
 
-def give(host: Host, wish: argparse.Namespace) -> None:
+def give(host: Host, wish: Wish) -> None:
     """Take a unit's cards back."""
     ledger = Ledger(host)
     try:
         ledger.held.pop(wish.unit, None)
         ledger.write()
         with contextlib.suppress(FileNotFoundError):
-            _variables(host, wish.unit).unlink()
+            os.unlink(_variables(host, wish.unit))
     finally:
         ledger.close()
     if wish.server and os.environ.get("SERVICE_RESULT") in _KILLED:
@@ -184,7 +219,7 @@ def give(host: Host, wish: argparse.Namespace) -> None:
         _systemctl(wish, "restart", "--no-block", wish.server)
 
 
-def chosen(host: Host, wish: argparse.Namespace, held: Held) -> Card:
+def chosen(host: Host, wish: Wish, held: Held) -> Card:
     """Return what a unit gets beside what others have.
 
     Raises:
@@ -218,7 +253,7 @@ def chosen(host: Host, wish: argparse.Namespace, held: Held) -> Card:
     return _whole(wish, _together(host, free, wish.count))
 
 
-def _shared(host: Host, wish: argparse.Namespace, held: Held) -> Card:
+def _shared(host: Host, wish: Wish, held: Held) -> Card:
     """Return the cards of an MPS server, as long as its clients' memory is not above theirs."""
     if wish.server not in held:
         what = f"{wish.server} has no card: it does not run"
@@ -242,7 +277,7 @@ def _together(host: Host, free: list[Card], count: int) -> list[Card]:
     return (min(fitting, key=len) if fitting else free)[:count]
 
 
-def _whole(wish: argparse.Namespace, cards: list[Card]) -> Card:
+def _whole(wish: Wish, cards: list[Card]) -> Card:
     addresses = [card["address"] for card in cards]
     uuids = [card["uuid"] for card in cards]
     if any(not uuid or "?" in uuid for uuid in uuids):  # a card that never woke has none yet
@@ -257,7 +292,7 @@ def _whole(wish: argparse.Namespace, cards: list[Card]) -> Card:
     }
 
 
-def _instance(host: Host, wish: argparse.Namespace, held: Held) -> Card:
+def _instance(host: Host, wish: Wish, held: Held) -> Card:
     taken = {card for one in held.values() for card in one["cards"]}
     there = host.instances()
     fitting = [
@@ -306,7 +341,7 @@ def _mib(text: str, whole: float) -> float:
     return float(found[1]) * 1024.0 ** (_SIZES[found[2]] - 2) if found else 0.0
 
 
-def _properties(host: Host, wish: argparse.Namespace, got: Card) -> list[str]:
+def _properties(host: Host, wish: Wish, got: Card) -> list[str]:
     found: list[str] = []
     if wish.affinity == "auto":
         cards = [card for card in host.cards() if card["address"] in got["addresses"]]
@@ -316,13 +351,26 @@ def _properties(host: Host, wish: argparse.Namespace, got: Card) -> list[str]:
     return found
 
 
-def _set_properties(wish: argparse.Namespace, properties: list[str]) -> None:
+def _set_properties(host: Host, wish: Wish, properties: list[str]) -> None:
+    values = sorted(each for each in properties if not each.endswith("="))
+    if values == sorted(_set_before(host, wish.unit, {each.split("=")[0] for each in values})):
+        return  # as after most ends: systemd need not work it all out anew
     if not _systemctl(wish, "set-property", "--runtime", wish.unit, *properties):
         what = "systemd does not let it open its cards"
         raise No(what)
 
 
-def _systemctl(wish: argparse.Namespace, *words: str) -> bool:
+def _set_before(host: Host, unit: str, names: set[str]) -> list[str]:
+    """Return what properties of a unit were set to before, as systemd keeps it in drop-ins."""
+    found: list[str] = []
+    for name in names:
+        lines = host.text(f"{_CONTROL}/{unit}.d/50-{name}.conf").splitlines()
+        values = [line for line in lines if line.startswith(f"{name}=")]
+        found += values[values.index(f"{name}=") + 1 :] if f"{name}=" in values else values
+    return found
+
+
+def _systemctl(wish: Wish, *words: str) -> bool:
     """Run systemctl, and tell whether it did it."""
     program = next((each for each in (wish.systemctl, *_SYSTEMCTL) if os.access(each, os.X_OK)), "")
     try:
@@ -333,11 +381,11 @@ def _systemctl(wish: argparse.Namespace, *words: str) -> bool:
     return os.waitpid(child, 0)[1] == 0
 
 
-def _variables(host: Host, unit: str) -> Path:
-    return host.own / "cards" / f"{unit}.env"
+def _variables(host: Host, unit: str) -> str:
+    return f"{host.own}/cards/{unit}.env"
 
 
-def _lines(wish: argparse.Namespace, got: Card) -> str:
+def _lines(wish: Wish, got: Card) -> str:
     lines = ["CUDA_DEVICE_ORDER=PCI_BUS_ID", f"CUDA_VISIBLE_DEVICES={','.join(got['cards'])}"]
     if wish.server and wish.memory:
         limits = (f"{number}={wish.memory}" for number in range(len(got["cards"])))
@@ -345,11 +393,19 @@ def _lines(wish: argparse.Namespace, got: Card) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _replace(path: Path, text: str) -> None:
-    beside = path.with_name(f"{path.name}.new")
-    beside.write_text(text)
-    beside.chmod(0o644)
-    beside.replace(path)
+def _text(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def _replace(path: str, text: str) -> None:
+    with open(f"{path}.new", "w", encoding="utf-8") as file:
+        file.write(text)
+    os.chmod(f"{path}.new", 0o644)
+    os.replace(f"{path}.new", path)
 
 
 def _say(text: str) -> None:
@@ -358,25 +414,11 @@ def _say(text: str) -> None:
 
 def main(words: list[str]) -> int:
     """Do what the words say, and return the exit code."""
-    parser = argparse.ArgumentParser(prog="cards.py")
-    parser.add_argument("what", choices=("take", "give"))
-    parser.add_argument("unit")
-    parser.add_argument("--job", default="", help="for whom instances were made: NAME.SERVICE")
-    parser.add_argument("--count", type=int, default=1)
-    parser.add_argument("--card", action="append", default=[])
-    parser.add_argument("--mode", choices=("whole", "mig", "mps", "none"), default="whole")
-    parser.add_argument("--memory", default="")
-    parser.add_argument("--sm", default="")
-    parser.add_argument("--pcie", type=int, default=0, help="most traffic, bytes per second")
-    parser.add_argument("--server", default="", help="the unit of its MPS server")
-    parser.add_argument("--affinity", choices=("auto", "none"), default="none")
-    parser.add_argument("--root", type=Path, default=Path("/"), help="of the host that is read")
-    parser.add_argument("--systemctl", default="", help="another systemctl")
-    wish = parser.parse_args(words)
     try:
+        wish = Wish(*words)
         {"take": take, "give": give}[wish.what](Host(wish.root), wish)
     except (No, OSError) as error:
-        _say(f"{wish.unit}: {error}")
+        _say(f"{words[1]}: {error}")
         return LATER
     return 0
 

@@ -1,7 +1,7 @@
 # Says whether this host may run a generation; a copy lies in each one, beside its needs.json.
 #
 # `sh may_start.sh WHAT SECONDS`: WHAT is `cards` for a program that uses some, else `host`. It
-# needs a POSIX shell, getconf and sleep, and nothing of envbuild; systemd runs it before each start
+# needs a POSIX shell, getconf, grep and sleep, and nothing of envbuild; systemd runs it before each start
 # (ExecCondition=). Its last line on stderr is the reason.
 #
 #   0         it may
@@ -103,16 +103,10 @@ look_at_processor() {
     x86_64_v[234]) ;;
     *) return ;;
     esac
-    flags=
-    while IFS=: read -r key value; do
-        case $key in
-        flags*)
-            flags=" $value "
-            break
-            ;;
-        esac
-    done <"$root/proc/cpuinfo"
+    # A shell reads byte by byte, and this file is long.
+    flags=$(grep -m 1 '^flags' "$root/proc/cpuinfo" 2>/dev/null)
     [ "$flags" ] || return
+    flags=" ${flags#*:} "
     wanted='cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3'
     case $cpu in
     *[34]) wanted="$wanted abm avx avx2 bmi1 bmi2 f16c fma movbe xsave" ;;

@@ -60,7 +60,7 @@ class Host:
 
     def argv(self, what: str, unit: str, *words: str) -> list[str]:
         own = ["--root", f"{self.root}", "--systemctl", f"{self.root / 'systemctl'}"]
-        return [sys.executable, "-I", cards.__file__, what, unit, *words, *own]
+        return [sys.executable, "-I", "-S", cards.__file__, what, unit, *words, *own]
 
     def run(self, what: str, unit: str, *words: str) -> tuple[int, str]:
         done = subprocess.run(
@@ -124,6 +124,7 @@ def test_cards_come_back_after_an_end_and_after_a_crash(host: Host) -> None:
     host.end("b.service")  # its machine's systemd never ran what comes after its end
     assert host.take("a.service", *words)[0] == 0
     assert host.held() == {"a.service": ["GPU-1"]}
+    assert not (host.root / "run/envbuild/cards/b.service.env").exists()
 
 
 @pytest.mark.parametrize("word", ["1", "GPU-1", "0000:1b:00.0", "00000000:1B:00.0", "1b:00.0"])
@@ -140,6 +141,21 @@ def test_a_start_again_keeps_nothing_of_the_last(host: Host) -> None:
     assert host.take("a.service", "--card", "1")[0] == 0
     assert host.held() == {"a.service": ["GPU-1"]}
     assert "DeviceAllow=/dev/nvidia0 rw" not in host.told()[-1]
+
+
+def test_what_systemd_was_told_before_is_not_told_again(host: Host) -> None:
+    assert host.take("a.service", "--card", "0")[0] == 0
+    lines = ["DeviceAllow=", "/dev/nvidia0 rw", "char-nvidia-uvm rw", "/dev/nvidiactl rw"]
+    text = "\nDeviceAllow=".join(lines)  # as systemd 252 writes them, the last one first
+    drop_in = "run/systemd/system.control/a.service.d/50-DeviceAllow.conf"
+    host.write(drop_in, f"# This is a drop-in\n[Service]\n{text}\n")
+    assert host.take("a.service", "--card", "0")[0] == 0
+    assert len(host.told()) == 1
+    assert host.take("a.service", "--card", "1")[0] == 0
+    assert len(host.told()) == 2
+    host.write(drop_in, f"[Service]\n{text}\nDeviceAllow=/dev/nvidia1 rw\n")
+    assert host.take("a.service", "--card", "0")[0] == 0
+    assert len(host.told()) == 3
 
 
 def test_what_systemd_refuses_is_not_held(host: Host) -> None:

@@ -20,6 +20,13 @@ def _opens(guest: Machine, service: str, times: int = 1) -> set[str]:
     return {path for path, seen in found[-1]["nodes"].items() if seen == "open"}
 
 
+def _programs(guest: Machine, service: str) -> list[str]:
+    """Return the names of the programs that run in a unit's cgroup."""
+    group = f"/sys/fs/cgroup/envbuild.slice/envbuild-plain.slice/{service}"
+    each = f"for pid in $(cat {group}/cgroup.procs); do cat /proc/$pid/comm; done"
+    return guest.run(each, check=False).out.split()
+
+
 def _look(guest: Machine, *services: str) -> None:
     for service in services:
         guest.run(["systemctl", "kill", "--signal=HUP", "--kill-whom=main", unit(service)])
@@ -101,7 +108,7 @@ def test_the_check_before_a_start_looks_at_driver_and_nodes(guest: Machine) -> N
     guest.put(needs.strip(), before)
     guest.run("rm /dev/nvidiactl")
     guest.run(["systemctl", "start", "--no-block", unit("card")])
-    guest.until(lambda: guest.show(unit("card"), "ActiveState")["ActiveState"] == "activating")
+    guest.until(lambda: "sleep" in _programs(guest, unit("card")))  # it waits
     guest.run("mknod -m 666 /dev/nvidiactl c 195 255")
     assert _opens(guest, "card") == _with(["/dev/nvidia0"])
     assert "the cards' nodes came late: it is started anew to see them" in guest.journal(
