@@ -7,8 +7,8 @@ give UNIT` gives them back at once: clients of an MPS server do, for what that h
 
 The unit's properties are set until the next boot (`systemctl set-property --runtime`): that needs
 no reload, and a reload keeps them. What is below /run is gone after a boot, as the claims are.
-It imports nothing of envbuild and runs on every Python from 3.9 on. A service waits for it at each
-start, so it imports little of Python as well: argparse and pathlib alone would double its time.
+It runs on every Python from 3.9 on, and imports nothing of envbuild and little of Python (argparse
+and pathlib would double its time): a service waits for it at each start.
 """
 
 from __future__ import annotations
@@ -42,34 +42,28 @@ class No(Exception):
 
 
 class Wish:
-    """What is asked for; each is an option with a value, `card` may come several times."""
+    """What is asked for: an option for each, `--card` as often as there are cards."""
+
+    job = ""  # for whom instances were made: NAME.SERVICE
+    count = 1
+    mode = "whole"  # or mig, mps, none
+    memory = sm = ""
+    pcie = 0  # most traffic, bytes per second
+    server = ""  # the unit of its MPS server
+    affinity = "none"  # or auto
+    root = "/"  # of the host that is read
+    systemctl = ""  # another one
 
     def __init__(self, what: str, unit: str, *words: str) -> None:
-        """Read the words.
-
-        Raises:
-            No: There is no such option.
-        """
+        """Read the words."""
         self.what, self.unit = what, unit
-        self.job = ""  # for whom instances were made: NAME.SERVICE
-        self.count = 1
         self.card: list[str] = []
-        self.mode = "whole"  # or mig, mps, none
-        self.memory = self.sm = ""
-        self.pcie = 0  # most traffic, bytes per second
-        self.server = ""  # the unit of its MPS server
-        self.affinity = "none"  # or auto
-        self.root = "/"  # of the host that is read
-        self.systemctl = ""  # another one
         for option, value in zip(words[::2], words[1::2], strict=False):
             name = option[2:]
-            if name not in vars(self):
-                what = f"there is no option {option}"
-                raise No(what)
             if name == "card":
                 self.card.append(value)
             else:
-                setattr(self, name, int(value) if name in {"count", "pcie"} else value)
+                setattr(self, name, type(getattr(self, name))(value))
 
 
 class Host:
@@ -82,7 +76,11 @@ class Host:
 
     def text(self, name: str) -> str:
         """Return what a file says, nothing where there is none."""
-        return _text(f"{self.root}/{name}")
+        try:
+            with open(f"{self.root}/{name}", encoding="utf-8") as file:
+                return file.read()
+        except OSError:
+            return ""
 
     def names(self, name: str) -> list[str]:
         """Return the names in a folder, none where there is none."""
@@ -157,19 +155,19 @@ class Ledger:
         """Wait for the lock, read what is held, and leave out units that are gone."""
         os.makedirs(f"{host.own}/cards", exist_ok=True)
         self._host = host
-        self._path = f"{host.own}/cards.json"
         self._lock = os.open(f"{host.own}/cards.lock", os.O_CREAT | os.O_RDWR, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         held: Held = {}
         with contextlib.suppress(ValueError):
-            held = json.loads(_text(self._path))
+            held = json.loads(host.text("run/envbuild/cards.json"))
+        self._were = held.keys()
         self.held = {unit: one for unit, one in held.items() if host.runs(one["cgroup"])}
-        self._gone = held.keys() - self.held.keys()
 
     def write(self) -> None:
-        """Keep what is held, whole or not at all; the variables of units that are gone go."""
-        _replace(self._path, json.dumps(self.held, indent=1, sort_keys=True) + "\n")
-        for unit in self._gone - self.held.keys():
+        """Keep what is held, whole or not at all; variables of units that hold nothing more go."""
+        text = json.dumps(self.held, indent=1, sort_keys=True)
+        _replace(f"{self._host.own}/cards.json", f"{text}\n")
+        for unit in self._were - self.held.keys():
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(_variables(self._host, unit))
 
@@ -184,11 +182,9 @@ def take(host: Host, wish: Wish) -> None:
     Raises:
         No: There are none for it, or systemd does not let it open them.
     """
-    ledger = Ledger(host)
-    try:
+    with contextlib.closing(Ledger(host)) as ledger:
         ledger.held.pop(wish.unit, None)
-        got = chosen(host, wish, ledger.held)
-        got.update(cgroup=host.cgroup(), pcie_bytes=wish.pcie)
+        got = {**chosen(host, wish, ledger.held), "cgroup": host.cgroup(), "pcie_bytes": wish.pcie}
         ledger.held[wish.unit] = got
         ledger.write()
         try:
@@ -198,21 +194,14 @@ def take(host: Host, wish: Wish) -> None:
             del ledger.held[wish.unit]
             ledger.write()
             raise
-    finally:
-        ledger.close()
-    _say(f"{wish.unit} has {', '.join(got['cards'])}")
+    sys.stderr.write(f"{wish.unit} has {', '.join(got['cards'])}\n")
 
 
 def give(host: Host, wish: Wish) -> None:
     """Take a unit's cards back."""
-    ledger = Ledger(host)
-    try:
+    with contextlib.closing(Ledger(host)) as ledger:
         ledger.held.pop(wish.unit, None)
         ledger.write()
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(_variables(host, wish.unit))
-    finally:
-        ledger.close()
     if wish.server and os.environ.get("SERVICE_RESULT") in _KILLED:
         # A client that was killed leaves its server in an unknown state (NVIDIA MPS documentation,
         # client early termination); what is bound to the server is started anew with it.
@@ -239,7 +228,7 @@ def chosen(host: Host, wish: Wish, held: Held) -> Card:
         if not (wish.mode == "none" and one["mode"] == "none")
         for card in one["whole"]
     }
-    allowed = [card for card in cards if not wish.card or _is_one(card, wish.card)]
+    allowed = [card for card in cards if not wish.card or any(_is(card, one) for one in wish.card)]
     if wish.card and len(allowed) < len(wish.card):
         what = f"there are no cards {', '.join(wish.card)}, only {len(allowed)} of them"
         raise No(what)
@@ -301,7 +290,7 @@ def _instance(host: Host, wish: Wish, held: Held) -> Card:
         if one["uuid"] not in taken
         and one["memory_mib"] >= _mib(wish.memory, one["card_mib"])
         and one["sm_percent"] >= float(wish.sm.rstrip("%") or 0)
-        and (not wish.card or _is_one(one, wish.card))
+        and (not wish.card or any(_is(one, word) for word in wish.card))
     ]
     if not fitting:
         what = f"none of {len(there)} MIG instances is free and has what it wants"
@@ -318,10 +307,6 @@ def _instance(host: Host, wish: Wish, held: Held) -> Card:
         "uuids": [one["card_uuid"]],
         "nodes": [f"/dev/nvidia{one['minor']} rw", *caps],
     }
-
-
-def _is_one(card: Card, words: list[str]) -> bool:
-    return any(_is(card, word) for word in words)
 
 
 def _is(card: Card, word: str) -> bool:
@@ -362,12 +347,12 @@ def _set_properties(host: Host, wish: Wish, properties: list[str]) -> None:
 
 def _set_before(host: Host, unit: str, names: set[str]) -> list[str]:
     """Return what properties of a unit were set to before, as systemd keeps it in drop-ins."""
-    found: list[str] = []
-    for name in names:
-        lines = host.text(f"{_CONTROL}/{unit}.d/50-{name}.conf").splitlines()
-        values = [line for line in lines if line.startswith(f"{name}=")]
-        found += values[values.index(f"{name}=") + 1 :] if f"{name}=" in values else values
-    return found
+    return [
+        line
+        for name in names
+        for line in host.text(f"{_CONTROL}/{unit}.d/50-{name}.conf").splitlines()
+        if line.startswith(f"{name}=") and line != f"{name}="
+    ]
 
 
 def _systemctl(wish: Wish, *words: str) -> bool:
@@ -393,23 +378,11 @@ def _lines(wish: Wish, got: Card) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _text(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8") as file:
-            return file.read()
-    except OSError:
-        return ""
-
-
 def _replace(path: str, text: str) -> None:
     with open(f"{path}.new", "w", encoding="utf-8") as file:
         file.write(text)
     os.chmod(f"{path}.new", 0o644)
     os.replace(f"{path}.new", path)
-
-
-def _say(text: str) -> None:
-    os.write(2, f"{text}\n".encode())
 
 
 def main(words: list[str]) -> int:
@@ -418,7 +391,7 @@ def main(words: list[str]) -> int:
         wish = Wish(*words)
         {"take": take, "give": give}[wish.what](Host(wish.root), wish)
     except (No, OSError) as error:
-        _say(f"{words[1]}: {error}")
+        sys.stderr.write(f"{words[1]}: {error}\n")
         return LATER
     return 0
 
