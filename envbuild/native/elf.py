@@ -13,7 +13,7 @@ from envbuild.native.known_symbols import known_symbols
 from envbuild.native.model import ElfFacts, ElfKind, Family, Libc, Version, floor_of
 from envbuild.native.tables import MAGIC, BrokenElf, Tables, text_at
 
-__all__ = ["MAGIC", "gpu_codes", "read"]
+__all__ = ["MAGIC", "gpu_codes", "links", "read"]
 
 _MACHINES = {62: "x86_64", 183: "aarch64", 190: "cuda"}
 _FATBIN_SECTIONS = (".nv_fatbin", "__nv_relfatbin")
@@ -61,6 +61,19 @@ def gpu_codes(stream: BinaryIO) -> frozenset[GpuCode]:
         return _gpu_code(Tables(stream), nothing).kernels
     except (BrokenElf, fatbin.BrokenFatbin, struct.error):
         return frozenset()
+
+
+def links(stream: BinaryIO) -> ElfFacts | None:
+    """Return what a file links to (names, folders, versions of symbols), and nothing else of it.
+
+    Args:
+        stream: The file, seekable; what is no ELF file, or is broken, gives None.
+    """
+    nothing = ElfFacts(path="", kind="object", machine="unknown")
+    try:
+        return _links(Tables(stream), nothing)
+    except (BrokenElf, struct.error):
+        return None
 
 
 def _kind(elf: Tables) -> ElfKind:
@@ -112,33 +125,39 @@ def _segments(elf: Tables, facts: ElfFacts) -> ElfFacts:
 
 
 def _linking(elf: Tables, facts: ElfFacts) -> ElfFacts:
-    """Add what the dynamic section and the versions of the needed symbols say."""
-    texts = _texts(elf)
-    needed = tuple(texts.get(tables.DT_NEEDED, ()))
-    soname = next(iter(texts.get(tables.DT_SONAME, ())), None)
-    floors = _newest(name for _, name in elf.needed_versions())
-    libc = _libc(elf, needed, floors.get("GLIBC"))
+    """Add what the dynamic section and the symbols say."""
+    facts = _links(elf, facts)
+    libc = _libc(elf, facts.needed, facts.glibc)
     found = symbols.read(elf)
     known = known_symbols()
     missing = found.open if libc != "musl" else frozenset[str]()
-    cudart = any(map(_CUDART.fullmatch, needed))
-    shared = elf.kind == tables.ET_DYN and soname is not None  # libc.so.6 can be run
+    cudart = any(map(_CUDART.fullmatch, facts.needed))
+    shared = elf.kind == tables.ET_DYN and facts.soname is not None  # libc.so.6 can be run
     return replace(
         facts,
         kind="library" if shared else facts.kind,
-        soname=soname,
-        needed=needed,
-        rpath=_folders(texts.get(tables.DT_RPATH)),
-        runpath=_folders(texts.get(tables.DT_RUNPATH)),
         libc=libc,
-        glibc=floors.get("GLIBC"),
-        glibcxx=floors.get("GLIBCXX"),
-        cxxabi=floors.get("CXXABI"),
         string_abi=found.string_abi,
         unversioned=tuple((name, known[name.encode()]) for name in sorted(missing)),
         exports=found.exports,
-        provides=tuple(sorted(_newest(elf.defined_versions()).items())),
         cudart="shared" if cudart or found.registers_gpu_code else None,
+    )
+
+
+def _links(elf: Tables, facts: ElfFacts) -> ElfFacts:
+    """Add what the dynamic section and the versions of symbols say."""
+    texts = _texts(elf)
+    floors = _newest(name for _, name in elf.needed_versions())
+    return replace(
+        facts,
+        soname=next(iter(texts.get(tables.DT_SONAME, ())), None),
+        needed=tuple(texts.get(tables.DT_NEEDED, ())),
+        rpath=_folders(texts.get(tables.DT_RPATH)),
+        runpath=_folders(texts.get(tables.DT_RUNPATH)),
+        glibc=floors.get("GLIBC"),
+        glibcxx=floors.get("GLIBCXX"),
+        cxxabi=floors.get("CXXABI"),
+        provides=tuple(sorted(_newest(elf.defined_versions()).items())),
     )
 
 

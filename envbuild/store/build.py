@@ -24,6 +24,7 @@ from envbuild.store import (
     halves,
     installed,
     integrate,
+    libstdcxx,
     link_scripts,
     links,
     modes,
@@ -195,6 +196,7 @@ def _looked_at(
     modes.set_modes(work.prefix, seen)
     notes = (*ran.findings, *scripts.check_interpreters(work.prefix, seen, owners))
     notes = (*notes, *links.dangling(work.prefix, checked), *unlisted(owners))
+    notes = (*notes, *libstdcxx.judge(work.prefix, seen, owners, work.ledger))
     if errors_of(checked.findings) or work.order.needs.capabilities.value in {None, NONE}:
         return checked, notes, {}
     return checked, notes, gpu_code.read(work.prefix, seen, owners, work.ledger)

@@ -36,14 +36,14 @@ def read(prefix: Path, seen: Seen, owners: Sequence[Owner], ledger: Ledger) -> C
         StoreError: The ledger cannot be read or written.
     """
     keys = {f"{owner.package}#{owner.listing}": owner for owner in owners}
-    known = ledger.codes(list(keys))
+    known = ledger.texts(list(keys))
     new = {
         key: dict(_of_package(prefix, seen, owner))
         for key, owner in keys.items()
         if key not in known
     }
     if new:
-        ledger.note_codes(new)
+        ledger.note_texts(new)
     return {keys[key].label: codes for key, codes in (known | new).items() if codes}
 
 

@@ -91,26 +91,29 @@ class Ledger:
         ]
         self._do(lambda to: to.executemany("INSERT OR REPLACE INTO trees VALUES (?, ?)", rows))
 
-    def codes(self, packages: Sequence[str]) -> dict[str, dict[str, str]]:
-        """Return the GPU code (`sm_80 sm_90`) of packages' files by path, where it was read.
+    def texts(self, keys: Sequence[str]) -> dict[str, dict[str, str]]:
+        """Return what was read in packages' files (their GPU code, what they link to), by path.
+
+        Args:
+            keys: Packages, each with what was read.
 
         Raises:
             StoreError: The ledger cannot be read.
         """
-        if not self._path.exists():
+        if not keys or not self._path.exists():
             return {}
-        marks = ",".join("?" * len(packages))
+        marks = ",".join("?" * len(keys))
         query = f"SELECT package, files FROM codes WHERE package IN ({marks})"  # noqa: S608
-        found = self._do(lambda to: _with_codes(to).execute(query, tuple(packages)).fetchall())
+        found = self._do(lambda to: _with_codes(to).execute(query, tuple(keys)).fetchall())
         return {package: json.loads(files) for package, files in found}
 
-    def note_codes(self, codes: Mapping[str, Mapping[str, str]]) -> None:
-        """Keep the GPU code of packages' files.
+    def note_texts(self, texts: Mapping[str, Mapping[str, str]]) -> None:
+        """Keep what was read in packages' files.
 
         Raises:
             StoreError: The ledger cannot be written.
         """
-        rows = [(package, json.dumps(files)) for package, files in codes.items()]
+        rows = [(package, json.dumps(files)) for package, files in texts.items()]
         query = "INSERT OR REPLACE INTO codes VALUES (?, ?)"
         self._do(lambda to: _with_codes(to).executemany(query, rows))
 

@@ -105,7 +105,7 @@ def test_needs_say_what_was_read() -> None:
 
 def test_a_ledger_from_before_gets_its_table(ledger: Ledger) -> None:
     ledger.note_wheels("half")
-    assert ledger.codes(["k"]) == {}
-    ledger.note_codes({"k": {"a": "sm_90"}})
+    assert ledger.texts(["k"]) == {}
+    ledger.note_texts({"k": {"a": "sm_90"}})
     ledger.forget(["k"])
-    assert ledger.codes(["k", "other"]) == {"k": {"a": "sm_90"}}
+    assert ledger.texts(["k", "other"]) == {"k": {"a": "sm_90"}}
