@@ -1,7 +1,7 @@
 """What is wrong with binaries and packages whatever they are to run on."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from envbuild.findings import Finding, Findings, Severity
@@ -17,6 +17,9 @@ _OLD_TAGS = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2
 _HASHED = re.compile(r"[-.][0-9a-f]{8}(?=[-.])")
 _CLAIMS_ABI = re.compile(r"cxx11abi(?P<new>TRUE|FALSE)", re.IGNORECASE)
 _EXTENSION = re.compile(r"\.(?P<tag>(?:cpython-|cp)3\d{1,3})[-\w]*\.so$")
+_LINUX = re.compile(r"(?:many|musl)?linux\w*")
+_MACHINES = ("x86_64", "aarch64")
+_CPYTHON = re.compile(r"cp3\d+")
 _LARGE_PAGE_BYTES = 65536
 _SM = re.compile(r"(?P<number>[1-9]\d{1,2})(?P<suffix>[af]?)(?:[-_](?P<kind>real|virtual))?")
 
@@ -178,6 +181,7 @@ def _abi(facts: NativeFacts) -> Iterator[Finding]:
 def _of_package(package: PackageFacts, facts: NativeFacts) -> Iterator[Finding]:
     name = package.file_name
     yield from _tag(package, facts)
+    yield from _contradicted_tag(package, facts)
     if package.file_tags and package.wheel_tags and package.file_tags != package.wheel_tags:
         file_only = listed(sorted(package.file_tags - package.wheel_tags)) or "fewer"
         wheel_only = listed(sorted(package.wheel_tags - package.file_tags)) or "fewer"
@@ -220,6 +224,57 @@ def _tag(package: PackageFacts, facts: NativeFacts) -> Iterator[Finding]:
         why="installers take it for hosts on which it does not load",
         hint=f"the tag that fits is manylinux_{floor[0]}_{floor[1]}_{machine}",
     )
+
+
+def _contradicted_tag(package: PackageFacts, facts: NativeFacts) -> Iterator[Finding]:
+    """Compare machine, C library and Python of a wheel's tags with its binaries.
+
+    One that fits is enough: some wheels bring along programs for other machines as data.
+    """
+    own = {one.path: one for one in facts.files if one.kind in ("library", "program")}
+    parts = [tag.split("-") for tag in package.file_tags]
+    platforms = {part[-1] for part in parts}
+    machines = {path: one.machine for path, one in own.items() if one.machine != "cuda"}
+    if platforms == {"any"}:
+        yield from _misfits(package, {"any platform"}, machines, "is {} code", Severity.WARNING)
+    elif all(_LINUX.fullmatch(name) for name in platforms):
+        known = {one for one in _MACHINES for name in platforms if name.endswith(f"_{one}")}
+        yield from _misfits(package, known, machines, "is {} code")
+        libraries = {"musl" if "musllinux" in name else "glibc" for name in platforms}
+        needed = {path: one.libc for path, one in own.items() if one.libc is not None}
+        if not any(name.startswith("linux_") for name in platforms):
+            yield from _misfits(package, libraries, needed, "needs {}")
+    pythons = {part[0] for part in parts}
+    modules = {
+        path: found["tag"].replace("cpython-", "cp")
+        for path in own
+        if (found := _EXTENSION.search(path))
+    }
+    own_python = all(map(_CPYTHON.fullmatch, pythons)) and {part[1] for part in parts} != {"abi3"}
+    if own_python:
+        yield from _misfits(package, pythons, modules, "is for {}", Severity.WARNING)
+
+
+def _misfits(
+    package: PackageFacts,
+    promised: set[str],
+    found: Mapping[str, str],
+    form: str,
+    severity: Severity = Severity.ERROR,
+) -> Iterator[Finding]:
+    """Yield a finding for each value that files have where none has one that is promised."""
+    if not promised or promised & set(found.values()):
+        return
+    for value in sorted(set(found.values())):
+        paths = [path for path, one in found.items() if one == value]
+        yield Finding(
+            code="tag-contradicted",
+            severity=severity,
+            where=package.file_name,
+            what=f"it is tagged for {' or '.join(sorted(promised))}, and {listed(paths)} "
+            f"{form.format(value)}",
+            why="installers take it for where it does not load",
+        )
 
 
 def _record(row: RecordDifference, package: PackageFacts) -> Finding:

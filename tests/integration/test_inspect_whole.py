@@ -8,6 +8,7 @@ from fuzz.made import container, elf, entry, packed_wheel
 from integration.locking import envbuild
 
 PTX = 1
+LIBC = {"NEEDED": ["libc.so.6"]}
 GCC, RUST = b"\0GCC: (GNU) 12.2.0\0", b"\0GCC: (GNU) 8.5.0\0rustc version 1.81.0 (eeb90cda1)\0"
 
 
@@ -40,6 +41,48 @@ def test_the_whole_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         "needed of the host: libc.so.6",
         "needed, and found by nothing that the files say: libcudart.so.12",
     ]
+
+
+X86, ARM = elf(machine=62, texts=LIBC), elf(machine=183, texts=LIBC, alignment=65536)
+MUSL = elf(texts={"NEEDED": ["libc.musl-x86_64.so.1"]})
+MODULE = "a/b.cpython-311-x86_64-linux-gnu.so"
+
+
+@pytest.mark.parametrize(
+    ("tag", "files", "says"),
+    [
+        ("py3-none-any", {"a/b.so": X86}, "for any platform, and a/b.so is x86_64 code"),
+        ("py3-none-any", {"a/b.so.debug": elf(debug=True, sections={".comment": GCC})}, None),
+        (
+            "py3-none-manylinux_2_17_x86_64",
+            {"a/b.so": ARM},
+            "for x86_64, and a/b.so is aarch64 code",
+        ),
+        ("py3-none-manylinux_2_17_aarch64", {"a/b.so": ARM, "a/data.so": X86}, None),
+        ("py3-none-linux_riscv64", {"a/b.so": X86}, None),  # of which nothing is known
+        ("py3-none-musllinux_1_2_x86_64", {"a/b.so": X86}, "for musl, and a/b.so needs glibc"),
+        ("py3-none-musllinux_1_2_x86_64", {"a/b.so": X86, "a/c.so": MUSL}, None),
+        ("py3-none-manylinux_2_17_x86_64", {"a/b.so": MUSL}, "for glibc, and a/b.so needs musl"),
+        ("py3-none-manylinux_2_17_x86_64.musllinux_1_1_x86_64", {"a/b.so": MUSL}, None),
+        ("cp312-cp312-linux_x86_64", {MODULE: X86}, f"for cp312, and {MODULE} is for cp311"),
+        ("cp311-cp311-linux_x86_64", {MODULE: X86}, None),
+        ("cp311.cp312-none-linux_x86_64", {MODULE: X86}, None),
+        ("py3-none-linux_x86_64", {MODULE: X86}, None),
+    ],
+)
+def test_a_tag_that_the_content_contradicts(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    tag: str,
+    files: dict[str, bytes],
+    says: str | None,
+) -> None:
+    path = tmp_path / f"a-1-{tag}.whl"
+    path.write_bytes(packed_wheel(files, tag=tag))
+    assert envbuild("inspect", f"{path}", "--json") == 0
+    found = json.loads(capsys.readouterr().out)["findings"]
+    told = [one["what"] for one in found if one["code"] == "tag-contradicted"]
+    assert told == ([] if says is None else [f"it is tagged {says}"])
 
 
 def test_the_whole_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
