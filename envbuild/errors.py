@@ -129,6 +129,12 @@ class ToolError(EnvbuildError):
         self.status = status
         self.log = log
 
+    @property
+    def last_line(self) -> str:
+        """The last line that the program printed, empty for none."""
+        lines = [line.strip() for line in self.details.splitlines() if not line.startswith("$ ")]
+        return next((line for line in reversed(lines) if line), "")
+
 
 class ToolMissing(ToolError):
     """The program is not installed."""

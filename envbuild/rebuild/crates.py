@@ -148,7 +148,8 @@ def _vendor(
     try:
         return runner([*argv, _VENDOR], env=environment, cwd=folder).stdout
     except ToolFailed as error:
-        message = f"{name}: cargo cannot fetch its crates, which a build without network needs"
+        said = error.last_line
+        message = f"{name}: cargo cannot fetch the crates that its build needs: {said}"
         hint = (
             "see whether cargo reaches their registry, or name a mirror in ~/.cargo/config.toml; "
             "or name an `archive` with `cargo vendor` done in it under build.packages"

@@ -33,6 +33,8 @@ from envbuild.tools.scratch import scratch
 from envbuild.wheel.model import Archive, GitCommit, Sdist, Source
 
 _RECORD = "record.json"
+_SILENCE_S = 60
+"""After so long without a byte git gives up; of itself it never does."""
 
 
 _OF_ANOTHER_BUILD = shutil.ignore_patterns("CMakeCache.txt", "CMakeFiles")
@@ -240,6 +242,7 @@ class _Git:
         local = urlsplit(source.url).scheme == "file"
         self._options = ["-c", f"protocol.file.allow={'always' if local else 'never'}"]
         self._options += ["-c", "advice.detachedHead=false", "-c", "core.autocrlf=false"]
+        self._options += ["-c", "http.lowSpeedLimit=1", "-c", f"http.lowSpeedTime={_SILENCE_S}"]
         self._environment = {
             **base_environment(),
             "GIT_TERMINAL_PROMPT": "0",
@@ -250,32 +253,57 @@ class _Git:
         """Fetch the commit, with its submodules, into a new folder.
 
         Raises:
-            FetchError: The tag points to another commit.
+            FetchError: The repository cannot be reached, or has no such tag or commit, or the tag
+                points to another commit.
             ToolFailed: git failed.
         """
         source = self._source
         self._git(["init", "--quiet", f"{tree}"])
         self._git(["remote", "add", "origin", source.url], tree)
+        self._reach(["ls-remote", "--quiet", "origin", "HEAD"], tree)
         if source.tag is not None:
             self._fetch(tree, f"refs/tags/{source.tag}:refs/tags/{source.tag}")
-            found = self._git(["rev-parse", f"refs/tags/{source.tag}^{{commit}}"], tree)
+            tag = f"refs/tags/{source.tag}^{{commit}}"
+            found = self._git(["rev-parse", "--quiet", "--verify", tag], tree, check=False)
             if found.stdout.strip() != source.commit:
                 message = f"{source.url}: tag {source.tag} is {found.stdout.strip()}, not the "
                 message += f"commit of the recipe, {source.commit}"
+                if found.status:
+                    message = f"{source.url}: there is no tag {source.tag}"
                 raise FetchError(message, hint="see whether the tag was moved")
         else:
             self._fetch(tree, source.commit)
-        self._git(["checkout", "--quiet", "--force", source.commit], tree)
+        checkout = ["checkout", "--quiet", "--force", source.commit]
+        if self._git(checkout, tree, check=False).status:
+            message = f"{source.url}: there is no commit {source.commit}"
+            raise FetchError(message, hint="see which commit it is, and name it in the recipe")
         if source.submodules:
             update = ["submodule", "update", "--init", "--recursive", "--depth", "1"]
             done = self._git([*update, "--jobs", "4"], tree, check=False)
             if done.status:  # a server that gives no single commits
-                self._git(update[:-2], tree)
+                self._reach(update[:-2], tree)
+
+    def _reach(self, words: Sequence[str], tree: Path) -> None:
+        """Run git on a repository that may be out of reach.
+
+        Raises:
+            FetchError: It is.
+        """
+        try:
+            self._git(words, tree)
+        except ToolFailed as error:
+            said = error.last_line.removeprefix("fatal: ")
+            message = f"{self._source.url}: git cannot fetch it: {said}"
+            hint = (
+                "see whether git reaches it with your own settings; or name an `archive` of it "
+                "in place of `git` under build.packages"
+            )
+            raise FetchError(message, hint=hint, details=error.details) from error
 
     def _fetch(self, tree: Path, what: str) -> None:
         done = self._git(["fetch", "--quiet", "--depth", "1", "origin", what], tree, check=False)
         if done.status:  # a server that gives no single commits
-            self._git(["fetch", "--quiet", "--tags", "origin", "+refs/heads/*:refs/o/*"], tree)
+            self._reach(["fetch", "--quiet", "--tags", "origin", "+refs/heads/*:refs/o/*"], tree)
 
     def is_clean(self, tree: Path) -> bool:
         """Say whether a checkout is of the commit, and nothing in it was changed."""

@@ -11,7 +11,8 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 
-_INDEX = "https://github.com/rust-lang/crates.io-index"
+INDEX = "https://registry.invalid/index"
+"""The address by which crates are named; cargo is told to ask localhost in its place."""
 
 
 class _Quiet(SimpleHTTPRequestHandler):
@@ -46,7 +47,7 @@ def crate(root: Path, name: str, version: str, source: str) -> str:
         file.write_bytes(content)
     return (
         f'[[package]]\nname = "{name}"\nversion = "{version}"\n'
-        f'source = "registry+{_INDEX}"\nchecksum = "{digest}"\n'
+        f'source = "registry+{INDEX}"\nchecksum = "{digest}"\n'
     )
 
 
@@ -64,7 +65,7 @@ def registry(root: Path, home: Path) -> Iterator[None]:
     (root / "config.json").write_text(json.dumps({"dl": f"{address}/crates"}))
     home.mkdir(parents=True, exist_ok=True)
     (home / "config.toml").write_text(
-        '[source.crates-io]\nreplace-with = "here"\n'
+        f'[source.public]\nregistry = "{INDEX}"\nreplace-with = "here"\n'
         f'[source.here]\nregistry = "sparse+{address}/"\n[net]\nretry = 0\n'
     )
     thread = Thread(target=server.serve_forever)

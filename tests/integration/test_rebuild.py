@@ -296,8 +296,20 @@ def test_a_commit_is_fetched_with_its_submodules_and_its_tag_is_checked(
     commit = _commit(folder, "submodule", "add", part.as_uri(), "lib")
     _commit(folder, "tag", "v1", commit)
     url = folder.as_uri()
+    reaching = Builder(root=builder.root, access=Access(default_index="http://127.0.0.1:9/"))
     kept = builder.build(wanted(folder, source=GitCommit(url=url, commit=commit, tag="v1"))).kept
     assert kept.statement.internal["submodules"] == {"lib": inner}
+    for source, said in (
+        (GitCommit(url=url, commit="1" * 40, tag="v2"), "there is no tag v2"),
+        (GitCommit(url=url, commit="1" * 40), f"there is no commit {'1' * 40}"),
+        (GitCommit(url="http://127.0.0.1:9/x", commit="2" * 40, tag="v1"), "127.0.0.1 port 9"),
+    ):
+        with pytest.raises(FetchError) as caught:
+            reaching.build(wanted(folder, source=source))
+        assert said in caught.value.message
+        assert "\n" not in caught.value.message
+    fetched = (builder.store.rebuild_cache / "sources/git").iterdir()
+    assert [path.name for path in fetched] == [commit]
     moved = GitCommit(url=url, commit="1" * 40, tag="v1")
     with pytest.raises(FetchError, match="tag v1 is"):
         builder.build(wanted(folder, source=moved))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from integration.crate_registry import crate, registry
+from integration.crate_registry import INDEX, crate, registry
 from integration.index_server import Index, IndexServer, serving, wheel
 from integration.rebuilding import Builder, needs_gcc, project, wanted
 
@@ -33,7 +33,7 @@ edition = "2021"
 [lib]
 crate-type = ["staticlib"]
 [dependencies]
-greeting = "1"
+greeting = {{ version = "1", registry-index = "{index}" }}
 """
 _LOCK = """\
 version = 3
@@ -69,7 +69,7 @@ def site(tmp_path: Path) -> _Site:
     )
     words = 'pub static WORDS: &str = "good morning from a crate";\n'
     locked = crate(site.crates, "greeting", "1.2.3", words)
-    (site.folder / "Cargo.toml").write_text(_MANIFEST)
+    (site.folder / "Cargo.toml").write_text(_MANIFEST.format(index=INDEX))
     (site.folder / "Cargo.lock").write_text(_LOCK.format(greeting=locked))
     (site.folder / "src").mkdir()
     (site.folder / "src/lib.rs").write_text(_LIBRARY)
@@ -111,9 +111,10 @@ def test_crates_that_cannot_be_had_are_an_error_before_anything_is_built(
         builder = site.builder(tmp_path, server)
         with pytest.raises(FetchError) as caught:
             builder.build(wanted(site.folder))
-    assert caught.value.message == (
-        "demo: cargo cannot fetch its crates, which a build without network needs"
-    )
+    said = caught.value.message
+    assert said.startswith("demo: cargo cannot fetch the crates that its build needs: ")
+    assert "127.0.0.1" in said
+    assert "\n" not in said
     assert "~/.cargo/config.toml" in (caught.value.hint or "")
     assert not any((builder.store.rebuild_cache / "sources/crates").iterdir())
     assert not (builder.store.rebuild_cache / "builds").exists()
@@ -142,7 +143,8 @@ def test_crates_that_the_sources_bring_along_are_taken_from_there(
     (brought / ".cargo-checksum.json").write_text(json.dumps({"files": {}, "package": digest}))
     (site.folder / ".cargo").mkdir()
     (site.folder / ".cargo/config.toml").write_text(
-        '[source.crates-io]\nreplace-with = "own"\n[source.own]\ndirectory = "brought"\n'
+        f'[source.public]\nregistry = "{INDEX}"\nreplace-with = "own"\n'
+        '[source.own]\ndirectory = "brought"\n'
     )
     with serving(main=_index()) as server:
         kept = site.builder(tmp_path, server).build(wanted(site.folder)).kept
