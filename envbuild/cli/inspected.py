@@ -60,7 +60,7 @@ def _whole(facts: NativeFacts) -> Iterator[str]:
 
 
 def _gpu_code(facts: NativeFacts, tables: Facts) -> Iterator[str]:
-    held = [file.codes for file in facts.files if file.codes]
+    held = [file.kernels for file in facts.files if file.kernels]
     if len(held) > 1:
         common = codes_text(frozenset.intersection(*held)) or "none"
         yield f"GPU code that each of the {len(held)} libraries with some has: {common}"

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import BinaryIO
 
 from envbuild.native import fatbin, symbols, tables
-from envbuild.native.code import GpuCode
+from envbuild.native.code import GpuCode, code_of
 from envbuild.native.compilers import compiler
 from envbuild.native.known_symbols import known_symbols
 from envbuild.native.model import ElfFacts, ElfKind, Family, Libc, Version, floor_of
@@ -15,7 +15,9 @@ from envbuild.native.tables import MAGIC, BrokenElf, Tables, text_at
 
 __all__ = ["MAGIC", "gpu_codes", "links", "read"]
 
-_MACHINES = {62: "x86_64", 183: "aarch64", 190: "cuda"}
+_CUDA = 190
+_MACHINES = {62: "x86_64", 183: "aarch64", _CUDA: "cuda"}
+_TOOLS_SECTION = ".note.nv.tkinfo"
 _FATBIN_SECTIONS = (".nv_fatbin", "__nv_relfatbin")
 _MOST_COMMENT_BYTES = 1 << 20
 _MOST_COMMENTS, _MOST_LINE_BYTES = 1000, 500
@@ -24,6 +26,10 @@ _MOST_PATH_BYTES = 4096
 _EXECUTABLE = 1
 _GLIBC_OF_MARK = {"GLIBC_ABI_DT_RELR": (2, 36)}
 _MUSL = re.compile(r"libc\.musl-.*\.so\.1|ld-musl-.*\.so\.1|libc\.so")
+_TOOL = re.compile(
+    rb"\0(?P<name>\w+)\0Cuda compilation tools, release [\d.]+, V(?P<version>\d+\.\d+\.\d+)\0"
+)
+_TARGET = re.compile(rb"-arch[ =](sm_[1-9]\d{1,2}[af]?)(?![\w.])")
 _CUDART = re.compile(r"libcudart(?:[-.][0-9a-f]{8})?\.so\b.*")
 
 
@@ -41,7 +47,7 @@ def read(stream: BinaryIO, *, path: str) -> ElfFacts:
         elf = Tables(stream)
         machine = _MACHINES.get(elf.machine, f"{elf.machine}")
         facts = replace(facts, machine=machine, kind=_kind(elf))
-        for part in (_comments, _segments, _linking, _gpu_code):
+        for part in (_comments, _segments, _linking, _gpu_code, _cubin):
             facts = part(elf, facts)
             if facts.kind == "debug":
                 break
@@ -234,3 +240,19 @@ def _gpu_code(elf: Tables, facts: ElfFacts) -> ElfFacts:
         ptx_isa=ptx_isa,
         cudart="static" if built_in else facts.cudart,
     )
+
+
+def _cubin(elf: Tables, facts: ElfFacts) -> ElfFacts:
+    """Add which tool made a file of GPU code alone, and for what, as CUDA 13 notes in each.
+
+    Its `e_flags` have the SM number only: `sm_90` and `sm_90a` are the same there.
+    """
+    section = elf.section(_TOOLS_SECTION)
+    if elf.machine != _CUDA or section is None or section.size > _MOST_COMMENT_BYTES:
+        return facts
+    content = elf.content(section)
+    tools = dict.fromkeys(
+        f"{tool['name'].decode()} {tool['version'].decode()}" for tool in _TOOL.finditer(content)
+    )
+    targets = {code_of(target[1].decode()) for target in _TARGET.finditer(content)}
+    return replace(facts, compilers=(*facts.compilers, *tools), codes=facts.codes | targets)

@@ -129,8 +129,11 @@ class ElfFacts:
 
     @property
     def kernels(self) -> frozenset[GpuCode]:
-        """Targets of the GPU code that a card may have to run."""
-        return self.codes - self.idle_codes
+        """Targets of the GPU code that a card may have to run.
+
+        Of files that are nothing else, the program that loads them chooses: they do not count.
+        """
+        return frozenset() if self.machine == "cuda" else self.codes - self.idle_codes
 
     def outer_floor(self, family: Family) -> Version | None:
         """Return the oldest version of a family that has to be outside of what was read."""

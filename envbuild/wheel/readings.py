@@ -79,9 +79,13 @@ class Reading:
 
     @property
     def own(self) -> Sequence[ElfFacts]:
-        """Its own binaries: no split debug files, and no libraries that a repair tool added."""
+        """Its own binaries: no split debug files, and no libraries that a repair tool added.
+
+        Files of GPU code alone have no host compiler, and no card needs each of them.
+        """
         files = self.facts.files if self.facts else ()
-        return [one for one in files if one.kind != "debug" and plain_name(one.path) == one.path]
+        host = (one for one in files if one.kind != "debug" and one.machine != "cuda")
+        return [one for one in host if plain_name(one.path) == one.path]
 
     def needs(self, name: str, half: Literal["conda", "pypi"], others: Sequence["Reading"]) -> bool:
         """Say whether it requires a package of a half by name.

@@ -63,22 +63,24 @@ def read_sparse(data: bytes) -> None:
 def read_deflated(data: bytes) -> None:
     """A deflated member, read as large ones are: the same bytes as by zipfile, or an error too.
 
-    The first byte says what the archive claims of it: with bit 0 another checksum, with bit 1 a
-    size that the next two bytes have, with bit 2 one byte less of what is compressed.
+    The first byte says what is wrong with the archive: with bit 0 another checksum, with bit 1 a
+    size that the next two bytes have, with bit 2 one byte less of what is compressed, with bit 3
+    one that is changed. The fourth says how the rest is compressed, and how often it is repeated.
     """
-    claims, size, packed = data[:1], data[1:3], data[3:]
-    told = claims[0] if claims else 0
-    plain = b""
-    with contextlib.suppress(zlib.error):
-        plain = zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed)
+    told, *size, how = data[:4].ljust(4, b"\0")
+    plain = data[4:] * (1 + how // 5)
+    deflate = zlib.compressobj(how % 10, zlib.DEFLATED, -zlib.MAX_WBITS, 8, how % 5)
+    packed = bytearray(deflate.compress(plain) + deflate.flush())
+    if told & 8:
+        packed[int.from_bytes(size, "little") % len(packed)] ^= 1 << (how % 8)
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as archive:
-        archive.writestr("a", packed)
+        archive.writestr("a", bytes(packed))
         info = archive.getinfo("a")
         info.compress_type = zipfile.ZIP_DEFLATED
         info.CRC = zlib.crc32(plain) ^ (told & 1)
         info.file_size = int.from_bytes(size, "little") if told & 2 else len(plain)
-        info.compress_size -= (told >> 2 & 1) if packed else 0
+        info.compress_size -= told >> 2 & 1
     with zipfile.ZipFile(stream) as archive:
         answers = [
             _member(archive, stream, large_bytes=large_bytes) for large_bytes in (0, 1 << 40)

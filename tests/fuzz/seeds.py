@@ -5,7 +5,6 @@
 
 import tarfile
 import zipfile
-import zlib
 from pathlib import Path
 
 from fuzz.made import Symbol, conda, container, elf, entry, older_conda, record_row, tar, wheel
@@ -67,9 +66,9 @@ SEEDS: dict[str, tuple[bytes, ...]] = {
         elf(texts=_LIBC, sections={"a": _LARGE, ".comment": _COMMENTS}) + b"\xff",
     ),
     "deflated": tuple(
-        bytes((claims, 0, 1)) + zlib.compress(_COMMENTS * 20, level, -zlib.MAX_WBITS)
-        for claims in (0, 1, 2, 4)
-        for level in (0, 1, 9)
+        bytes((claims, 9, 1, how)) + _COMMENTS
+        for claims in (0, 1, 2, 4, 8)
+        for how in (0, 1, 9, 253)
     ),
     "wheel": (
         wheel(_FILES),

@@ -43,6 +43,36 @@ def test_the_whole_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     ]
 
 
+def note(tool: str, version: str, options: str) -> bytes:
+    """Return `.note.nv.tkinfo` as ptxas 13.0 writes it."""
+    told = (tool, f"Cuda compilation tools, release 13.0, V{version}", "Build cuda_13.0.r13.0/1")
+    return b"NVIDIA Corp\0\2\0\0\0" + bytes(1) + "\0".join([*told, f"{options} ", ""]).encode()
+
+
+def test_a_file_of_gpu_code_alone_says_its_tool_and_target(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = {
+        f"a/{name}.cubin": elf(kind=2, machine=190, sections={".note.nv.tkinfo": content})
+        for name, content in {
+            "specific": note("ptxas", "13.0.88", "-arch sm_90a -m 64"),
+            "family": note("ptxas", "13.0.88", "-m 64 -arch sm_100f"),
+            "other": b"something else",
+        }.items()
+    }
+    path = tmp_path / "a-1-py3-none-any.whl"
+    path.write_bytes(packed_wheel(files))
+    assert envbuild("inspect", f"{path}", "--json", "--against", "gpu=b200") == 0
+    told = json.loads(capsys.readouterr().out)
+    read = {one["path"]: (one["compilers"], one["gpu_code"]) for one in told["files"]}
+    assert read == {
+        "a/family.cubin": (["ptxas 13.0.88"], ["sm_100f"]),
+        "a/other.cubin": ([], []),
+        "a/specific.cubin": (["ptxas 13.0.88"], ["sm_90a"]),
+    }
+    assert told["findings"] == []  # which of them is loaded is up to the program
+
+
 X86, ARM = elf(machine=62, texts=LIBC), elf(machine=183, texts=LIBC, alignment=65536)
 MUSL = elf(texts={"NEEDED": ["libc.musl-x86_64.so.1"]})
 MODULE = "a/b.cpython-311-x86_64-linux-gnu.so"
