@@ -139,7 +139,7 @@ def services(session: nox.Session) -> None:
     """Install, switch and remove services under a systemd of their own; needs root."""
     session.install("-e", ".[test]")
     told = ("--junit-xml", "build/services.xml", "-o", "junit_family=xunit1")
-    files = ("tests/integration/test_units_install.py",)
+    files = [f"tests/integration/test_units_{name}.py" for name in ("install", "mps")]
     session.run("pytest", *files, *told, *session.posargs, env={"ENVBUILD_SERVICES": "all"})
 
 

@@ -32,6 +32,23 @@ def test_the_slice_kills_inside_and_the_journal_says_who(guest: Machine) -> None
     assert guest.run(f"cat /sys/fs/cgroup/{SLICE}/memory.max").out == f"{300 << 20}\n"
 
 
+@marks.long
+def test_a_job_that_lost_a_worker_for_memory_is_stopped_and_comes_back(guest: Machine) -> None:
+    name = unit("workers")
+    guest.run(["systemctl", "start", name])
+    guest.until(lambda: len(said(guest, name)) == 2)
+    first, second = said(guest, name)
+    assert (first["again"], second["again"]) == (False, True)
+    assert f"{name}: Failed with result 'oom-kill'." in guest.journal("-u", name)
+    running = guest.run(f"cat /sys/fs/cgroup/{SLICE}/{name}/cgroup.procs").out.split()
+    main = guest.show(name, "MainPID")["MainPID"]
+    assert {*running} == {main, *map(str, second["workers"])}
+    assert guest.show(name, "ActiveState", "NRestarts") == {
+        "ActiveState": "active",
+        "NRestarts": "1",
+    }
+
+
 def test_a_quota_holds_beside_busy_neighbours(guest: Machine) -> None:
     guest.run(["systemctl", "start", unit("quota"), unit("heavy"), unit("light")])
     (share,) = _spent(guest, 6, "quota")

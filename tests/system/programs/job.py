@@ -100,6 +100,17 @@ def worker() -> None:
     sleep()
 
 
+def workers() -> None:
+    """Start four workers, one of which takes memory until something ends it, the first time."""
+    again = os.path.exists("again")
+    with open("again", "w"):
+        pass
+    kinds = ["worker", "worker", "worker", "worker" if again else "eat"]
+    started = [subprocess.Popen([sys.executable, "-I", __file__, kind]) for kind in kinds]
+    say(workers=[one.pid for one in started], again=again)
+    sleep()
+
+
 def stubborn() -> None:
     """Never end by itself."""
     signal.signal(signal.SIGTERM, lambda *_: say(told=True))
