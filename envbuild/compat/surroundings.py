@@ -12,6 +12,8 @@ _COMPILER = re.compile(
     r"(?:(?P<gcc>gcc|gxx)|(?P<clang>clang|clangxx))(?:_(?:impl_)?linux-(?:64|aarch64))?"
 )
 _NVCC_WHEEL = "nvidia-cuda-nvcc"
+_TRITONS = ("triton", "torchtriton")
+_DECLARED = (3, 3)
 _NVCC = re.compile(r"cuda-nvcc(?:[_-].*)?")
 
 
@@ -28,6 +30,7 @@ def check(subject: Subject, facts: Facts, builds: Sequence[FrameworkBuild]) -> F
         *_glibc(subject, builds),
         *_nvcc(subject, facts),
         *_at_run_time(subject, facts, builds),
+        *_undeclared(subject),
     )
 
 
@@ -128,4 +131,23 @@ def _at_run_time(
             what="torch.compile and Triton need a C compiler when they run, and none is locked",
             why="; ".join(topic.sources),
             hint="conda: gxx_linux-64; or see to it that every host has one",
+        )
+
+
+def _undeclared(subject: Subject) -> Iterator[Finding]:
+    """Yield a Triton that imports setuptools without declaring it, where none is locked."""
+    found = (one for one in subject.parts if one.name in _TRITONS)
+    triton = next((one for one in found if numbers(one.version) < _DECLARED), None)
+    if triton is None or not subject.locked:
+        return
+    if not any(part.name == "setuptools" for part in subject.parts):
+        yield Finding(
+            code="no-setuptools",
+            severity=Severity.WARNING,
+            where=f"{subject.name}: {triton}",
+            what=f"Triton {triton.version} imports setuptools and does not declare it, and none is"
+            " locked: torch.compile and Triton's kernels end with ModuleNotFoundError",
+            why="triton/runtime/build.py of the wheels of 3.0.0 to 3.2.0, triton/common/build.py"
+            " before; METADATA declares it from 3.3.0 on",
+            hint="put setuptools beside it: into conda, or pypi",
         )

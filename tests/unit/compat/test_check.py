@@ -106,6 +106,23 @@ def test_a_c_compiler_for_torch_compile() -> None:
     assert "no-c-compiler" not in found(torch, locked=True)
 
 
+@pytest.mark.parametrize(
+    ("triton", "seen"),
+    [
+        (wheel("triton 2.1.0"), True),
+        (wheel("triton 3.2.0"), True),
+        (wheel("triton 3.3.0"), False),
+        (conda("torchtriton 3.0.0"), True),
+    ],
+)
+def test_a_triton_that_declares_no_setuptools(triton: Part, *, seen: bool) -> None:
+    told = found(triton, locked=True)
+    assert ("no-setuptools" in told) is seen
+    for there in (wheel("setuptools 80.9.0"), conda("setuptools 83.0.0")):
+        assert "no-setuptools" not in found(triton, there, locked=True)
+    assert "no-setuptools" not in found(triton)  # a recipe says not all
+
+
 def test_parts_of_three_cuda_releases() -> None:
     finding = found(
         conda("cuda-toolkit 12.9.1 0"),

@@ -109,6 +109,8 @@ BOTH = [
 LOCKED = [
     ("no-c-compiler", recipe(f"gpus: [h100], {DRIVER}", "pypi: [torch ==2.8.0]"),
      ["pypi torch 2.8.0"]),
+    ("no-setuptools", recipe(f"gpus: [h100], {DRIVER}", "pypi: [torch ==2.4.0]"),
+     ["pypi triton 3.0.0"]),
     ("cuda-not-asked", recipe("glibc: '2.28'", "conda: [pytorch 2.4.0]"),
      [f"conda pytorch 2.4.0 {FORGE}"]),
     ("gpu-code-unknown", recipe(f"gpus: [h100], {DRIVER}", "conda: [pytorch]"),
