@@ -51,7 +51,8 @@ def inspect(path: Path) -> NativeFacts:
         Unreadable: It cannot be read.
     """
     try:
-        return gathered(members(path), name=path.name, is_folder=path.is_dir())
+        name = path.name or path.resolve().name or f"{path}"  # of `.`, of `/`
+        return gathered(members(path), name=name, is_folder=path.is_dir())
     except ValueError as error:
         message = f"{path}: {error}"
         raise Unreadable(message) from error

@@ -142,6 +142,14 @@ def test_bad_input_is_one_line(
     assert len(told.splitlines()) <= 2
 
 
+def test_the_folder_that_one_is_in_has_a_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert envbuild("inspect", ".") == 0
+    assert capsys.readouterr().out == f"{tmp_path.name}: 0 binaries, 0 other files\n"
+
+
 def test_what_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert envbuild("inspect", f"{tmp_path / 'none.whl'}") == 3
     assert "none.whl: No such file or directory" in capsys.readouterr().err

@@ -116,6 +116,10 @@ def test_from_a_lock_to_a_generation_and_back(
     made = told(capsys)
     assert where_read(made) == {"core": {"generation"}, "ext": {"generation"}}
     assert [one["name"] for one in made["spared"]] == ["other"]
+    assert envbuild("inspect", "built", "--json") == 0
+    read = json.loads(capsys.readouterr().out)
+    assert read["name"] == "built"
+    assert {"libcore.so", "ext.so", "other.so"} <= {one["soname"] for one in read["files"]}
 
     project.write(RECIPE.replace("gcc 12", "gcc 10"))
     assert told(capsys, "--check")["rebuild"] == []

@@ -207,7 +207,7 @@ def _facts(here: Here, target: str, meant: _Meant) -> Iterable["NativeFacts"]:
         if (packages := _locked(here, target, meant)) is None:
             raise
         return packages
-    return [inspecting.read(generation.prefix)]
+    return [replace(inspecting.read(generation.prefix), name=target)]
 
 
 def _locked(here: Here, name: str, meant: _Meant) -> Iterable["NativeFacts"] | None:
