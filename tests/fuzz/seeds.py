@@ -39,6 +39,7 @@ _LIBRARY = elf(
     stack_flags=7,
     textrel=True,
 )
+_TOOLS = b"\0ptxas\0Cuda compilation tools, release 13.0, V13.0.88\0-arch sm_90a -m 64 \0"
 _LARGE = container(entry(80, 0x11, payload=bytes(5000)), entry(90, 0x11, payload=bytes(4097)))
 _LIBC = {"NEEDED": ["libc.so.6"]}
 _SMALL = elf(texts=_LIBC, sections={".comment": b"GCC: (Debian 12.2.0-14) 12.2.0\0"})
@@ -55,7 +56,7 @@ SEEDS: dict[str, tuple[bytes, ...]] = {
         _SMALL,
         elf(wide=False, order=">", machine=20, texts=_LIBC, symbols=_SYMBOLS),
         elf(kind=2, interpreter="/lib64/ld-linux-x86-64.so.2", texts={"NEEDED": ["libcuda.so.1"]}),
-        elf(kind=1, machine=190, sections={"__nv_relfatbin": _CODE}),
+        elf(kind=1, machine=190, sections={"__nv_relfatbin": _CODE, ".note.nv.tkinfo": _TOOLS}),
         elf(debug=True, sections={".comment": _COMMENTS}, texts={"RPATH": ["/opt/_placehold_"]}),
         elf(texts={"SONAME": ["libstdc++.so.6"]}, defines=["GLIBCXX_3.4", "GLIBCXX_3.4.30"]),
     ),
