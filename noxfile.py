@@ -58,7 +58,7 @@ def rebuilds(session: nox.Session) -> None:
     session.install("-e", ".[test]")
     env = {"ENVBUILD_TEST_REBUILDS": "all"}
     told = ("--junit-xml", "build/rebuilds.xml", "-o", "junit_family=xunit1")
-    tests = [f"tests/integration/test_rebuild_{what}.py" for what in ("packages", "conda")]
+    tests = [f"tests/integration/test_rebuild_{what}.py" for what in ("packages", "conda", "ninja")]
     session.run("pytest", *tests, *told, *session.posargs, env=env)
 
 

@@ -4,11 +4,13 @@ As a program, `python -I -m envbuild.tools.sandbox [--at FOLDER PATH]... [--in F
 -- COMMAND...` becomes COMMAND. With `--at` it has a network namespace of its own, with nothing in
 it but a loopback device that is down, and a mount namespace in which each FOLDER is at PATH. Who
 is not root needs a user namespace for that, which kernels and AppArmor may refuse (see
-`envbuild.tools.confinement`).
+`envbuild.tools.confinement`). A namespace of processes ends all that it started with it, whatever
+ends it: ninja puts each compiler into a group of its own, which would go on after a kill.
 """
 
 import ctypes
 import os
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,6 +18,8 @@ from pathlib import Path
 from envbuild.tools.run import Runner, base_environment, run
 
 _NEW_MOUNTS, _NEW_USER, _NEW_NETWORK = 0x20000, 0x10000000, 0x40000000
+_NEW_PROCESSES = 0x20000000
+_DIE_WITH = 1  # PR_SET_PDEATHSIG of prctl(2)
 _BIND, _RECURSIVE, _PRIVATE = 0x1000, 0x4000, 0x40000
 _PROBE_S = 30
 
@@ -62,8 +66,9 @@ def enter(at: Mapping[str, str]) -> None:
     """
     user, group = os.geteuid(), os.getegid()
     libc = ctypes.CDLL(None, use_errno=True)
-    if user != 0 or libc.unshare(_NEW_MOUNTS | _NEW_NETWORK):
-        _check(libc.unshare(_NEW_USER | _NEW_MOUNTS | _NEW_NETWORK), "no namespaces are allowed")
+    wanted = _NEW_MOUNTS | _NEW_NETWORK | _NEW_PROCESSES
+    if user != 0 or libc.unshare(wanted):
+        _check(libc.unshare(_NEW_USER | wanted), "no namespaces are allowed")
         Path("/proc/self/setgroups").write_text("deny", encoding="ascii")
         Path("/proc/self/uid_map").write_text(f"{user} {user} 1", encoding="ascii")
         Path("/proc/self/gid_map").write_text(f"{group} {group} 1", encoding="ascii")
@@ -75,6 +80,32 @@ def enter(at: Mapping[str, str]) -> None:
             raise OSError(0, message)
         bound = libc.mount(os.fsencode(folder), os.fsencode(place), None, _BIND | _RECURSIVE, None)
         _check(bound, f"{folder} cannot be mounted at {place}")
+
+
+def divide() -> None:
+    """Go on in the new namespace of processes, where nothing outlives the command.
+
+    Three processes come of it: this one waits and ends as the second does; the second is the
+    namespace's first, which dies with this one, and with it all that is in there; the third
+    returns.
+    """
+    if first := os.fork():
+        _end_as(first)
+    libc = ctypes.CDLL(None)
+    libc.prctl(_DIE_WITH, signal.SIGKILL, 0, 0, 0)
+    libc.mount(b"proc", b"/proc", b"proc", 0, None)  # refused in containers: the outer one does
+    if command := os.fork():
+        _end_as(command)
+
+
+def _end_as(child: int) -> None:
+    """Wait for a child, and for orphans on the way, and end as it did."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the command decides
+    while True:
+        ended, status = os.wait()
+        if ended == child:
+            code = os.waitstatus_to_exitcode(status)
+            os._exit(code if code >= 0 else 128 - code)
 
 
 def _check(answer: int, what: str) -> None:
@@ -99,6 +130,7 @@ def main() -> None:
     if at:
         try:
             enter(at)
+            divide()
         except OSError as error:
             sys.exit(f"{error.strerror}")
     if "--log" in told:

@@ -1,6 +1,7 @@
 """Rebuilds of small sources: what decides them, what they leave, what is refused."""
 
 import json
+import os
 import re
 import socket
 import subprocess
@@ -98,6 +99,22 @@ def test_a_build_reaches_nobody(
     assert "unreachable:" in log
     assert "cwd /tmp/envbuild-build/src" in log
     assert "LEAKED" not in log
+
+
+def test_nothing_of_a_build_outlives_it(builder: Builder, tmp_path: Path) -> None:
+    if (why := sandbox.refusal(tmp_path, tmp_path)) is not None:
+        pytest.skip(f"no sandbox here: {why}")
+    code = f"subprocess.Popen(['sleep', '300', '0.{os.getpid()}'], start_new_session=True)"
+    builder.build(wanted(project(tmp_path / "demo", before=code)))
+    marked = "\0".join(["sleep", "300", f"0.{os.getpid()}"]).encode()
+    assert not [path for path in Path("/proc").glob("[0-9]*/cmdline") if marked in _content(path)]
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
 
 
 def test_builds_that_differ_are_refused_with_what_differs(builder: Builder, tmp_path: Path) -> None:
