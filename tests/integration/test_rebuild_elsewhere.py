@@ -63,12 +63,13 @@ def test_it_is_built_there_to_the_bytes_that_the_lock_has(
         printed = capsys.readouterr()
         return printed.out + printed.err
 
-    said("lock", "swap")
+    nothing = said("lock", "--prefer-rebuilt", "swap")
+    assert "no rebuilt wheel fits; envbuild wheel rebuild swap" in nothing
     unknown = said("wheel", "rebuild", "swap")
     assert "demo is not: envbuild wheel rebuild swap --fetch" in unknown
     built = said("wheel", "rebuild", "swap", "--fetch")
     assert "to take them into the lock: envbuild lock --prefer-rebuilt swap" in built
-    said("lock", "--prefer-rebuilt", "swap")
+    assert "no rebuilt wheel" not in said("lock", "--prefer-rebuilt", "swap")
 
     shutil.rmtree(place.store.root)
     assert "envbuild wheel rebuild swap makes it here" in said("create", "swap", code=8)

@@ -230,7 +230,7 @@ def _check(here: Here, loaded: "LoadedRecipe", wish: Wish, engine: "Runner") -> 
 def _lock(here: Here, loaded: "LoadedRecipe", wish: Wish, engine: "Runner") -> Row:
     """Solve the recipe and write its lock if it differs."""
     from envbuild.lock.model import CONDA_FILE
-    from envbuild.pipeline import lock
+    from envbuild.pipeline import lock, prefer
     from envbuild.solve.solution import Upgrade
 
     old = _to_keep(here, loaded, wish)
@@ -262,6 +262,9 @@ def _lock(here: Here, loaded: "LoadedRecipe", wish: Wish, engine: "Runner") -> R
         output.print_findings(here, made.findings, err=True)
         place = f"written to {folder}" if written else "nothing was written"
         output.result(_told(made, old, place, wish, refused=refused, changed=changed))
+        if wish.prefer_rebuilt and not refused and not prefer.has_rebuilt(made.lock):
+            name = loaded.recipe.name
+            output.say(here, f"{name}: no rebuilt wheel fits; envbuild wheel rebuild {name}")
     row: dict[str, object] = {
         "name": loaded.recipe.name,
         "folder": str(folder),
