@@ -1,14 +1,13 @@
 """Give cards to a service when it starts; a copy lies in each generation and is run by its Python.
 
-`cards.py take UNIT …` chooses cards, notes them in the host's ledger below /run/envbuild, lets the
-unit open their nodes and no other card's, and writes the variables that its program gets. It runs
-before its program, as root in the unit's own cgroup; once that is gone it holds nothing. `cards.py
-give UNIT` gives them back at once: clients of an MPS server do, for what that has to do then.
+`cards.py take UNIT …`, which cards.sh runs before a unit's program, chooses cards, notes them in
+the host's ledger below /run/envbuild, lets the unit open their nodes and no other card's, and
+writes the variables of its program. A unit whose cgroup is gone holds nothing. `cards.py give UNIT`
+gives them back at once: clients of an MPS server do, for what that has to do then.
 
 The unit's properties are set until the next boot (`systemctl set-property --runtime`): that needs
-no reload, and a reload keeps them. What is below /run is gone after a boot, as the claims are.
-It runs on every Python from 3.9 on, and imports nothing of envbuild and little of Python (argparse
-and pathlib would double its time): a service waits for it at each start.
+no reload, and a reload keeps them. It runs on every Python from 3.9 on, and imports nothing of
+envbuild and little of Python (argparse and pathlib would double its time): a service waits for it.
 """
 
 from __future__ import annotations
@@ -27,10 +26,8 @@ if TYPE_CHECKING:
     Card = dict[str, Any]
     Held = dict[str, Card]
 
-LATER = 75
-"""Exit code where it may work later (sysexits.h, EX_TEMPFAIL)."""
+LATER = 75  # exit code where it may work later (sysexits.h, EX_TEMPFAIL)
 _NODES = ("/dev/nvidiactl rw", "char-nvidia-uvm rw")
-_SIZES = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 _GIS = "proc/driver/nvidia/capabilities/gpu{}/mig"
 _SYSTEMCTL = ("/usr/bin/systemctl", "/bin/systemctl")
 _CONTROL = "run/systemd/system.control"  # where `systemctl set-property --runtime` writes
@@ -56,10 +53,10 @@ class Wish:
 
     def __init__(self, what: str, unit: str, *words: str) -> None:
         """Read the words."""
-        self.what, self.unit = what, unit
+        self.what, self.unit, self.words = what, unit, " ".join((unit, *words))
         self.card: list[str] = []
-        for option, value in zip(words[::2], words[1::2], strict=False):
-            name = option[2:]
+        for at in range(0, len(words) - 1, 2):
+            name, value = words[at][2:], words[at + 1]
             if name == "card":
                 self.card.append(value)
             else:
@@ -164,12 +161,12 @@ class Ledger:
         self.held = {unit: one for unit, one in held.items() if host.runs(one["cgroup"])}
 
     def write(self) -> None:
-        """Keep what is held, whole or not at all; variables of units that hold nothing more go."""
-        text = json.dumps(self.held, indent=1, sort_keys=True)
-        _replace(f"{self._host.own}/cards.json", f"{text}\n")
+        """Keep what is held, whole or not at all; first go variables of what holds nothing more."""
         for unit in self._were - self.held.keys():
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(_variables(self._host, unit))
+        text = json.dumps(self.held, indent=1, sort_keys=True)
+        _replace(f"{self._host.own}/cards.json", f"{text}\n")
 
     def close(self) -> None:
         """Let the next one in."""
@@ -294,8 +291,7 @@ def _instance(host: Host, wish: Wish, held: Held) -> Card:
     ]
     if not fitting:
         what = f"none of {len(there)} MIG instances is free and has what it wants"
-        msg = f"{what}; envbuild slice apply makes instances"
-        raise No(msg)
+        raise No(what + "; envbuild slice apply makes instances")
     own = [one for one in fitting if one["job"] == wish.job]
     one = min(own or fitting, key=lambda each: (each["memory_mib"], each["sm_percent"]))
     caps = [f"/dev/nvidia-caps/nvidia-cap{minor} r" for minor in one["caps"]]
@@ -323,7 +319,7 @@ def _mib(text: str, whole: float) -> float:
     if text.endswith("%"):
         return whole * float(text[:-1]) / 100
     found = re.fullmatch(r"([\d.]+)([KMGT]?)B?", text)
-    return float(found[1]) * 1024.0 ** (_SIZES[found[2]] - 2) if found else 0.0
+    return float(found[1]) * 1024.0 ** (" KMGT".index(found[2] or " ") - 2) if found else 0.0
 
 
 def _properties(host: Host, wish: Wish, got: Card) -> list[str]:
@@ -375,6 +371,10 @@ def _lines(wish: Wish, got: Card) -> str:
     if wish.server and wish.memory:
         limits = (f"{number}={wish.memory}" for number in range(len(got["cards"])))
         lines.append(f"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT={','.join(limits)}")
+    if wish.mode == "whole" and got["cards"] == got["uuids"]:  # what cards.sh looks at
+        minors = (node.split()[0].removeprefix("/dev/nvidia") for node in got["nodes"])
+        there = map("=".join, zip(got["whole"], minors))  # noqa: B905 - Python 3.9 has no strict
+        lines[:0] = [f"# {wish.words}", f"# {' '.join(there)}"]
     return "".join(f"{line}\n" for line in lines)
 
 

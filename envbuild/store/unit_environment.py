@@ -9,7 +9,7 @@ DEFAULT_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/
 """What systemd gives a service (systemd.exec(5), `$PATH`), both places where /sbin is apart."""
 SCRIPTS: Final = {
     name: Path(__file__).with_name(name).read_text()
-    for name in ("cards.py", "compute_mode.py", "may_start.sh", "ready.py")
+    for name in ("cards.py", "cards.sh", "compute_mode.py", "may_start.sh", "ready.py")
 }
 """What lies in each generation beside it, by name."""
 _ESCAPED: Final = {ord(character): f"\\{character}" for character in '"\\`$'}

@@ -37,7 +37,7 @@ def of_service(recipe: Recipe, name: str, origin: Origin) -> dict[str, Any] | No
     server = names.mps(recipe.name, wish.cards) if by_mps(wish) else None
     words += ["--server", server] if server else _which(wish)
     return {
-        "take": _command(origin, "cards.py", "take", *words),
+        "take": _take(origin, *words),
         "give": _command(origin, "cards.py", "give", "--server", server) if server else None,
         "server": server,
         "environment": list(_client(recipe, wish)) if server else [],
@@ -60,7 +60,7 @@ def servers(recipe: Recipe, origin: Origin) -> Iterator[tuple[str, dict[str, Any
             unit,
             {
                 "description": f"MPS server for {', '.join(clients)} of {recipe.name}",
-                "take": _command(origin, "cards.py", "take", "--mode", "mps", *_which(most)),
+                "take": _take(origin, "--mode", "mps", *_which(most)),
                 "exclusive": _command(origin, "compute_mode.py", "exclusive"),
                 "back": _command(origin, "compute_mode.py", "back"),
                 "variables": variables(),
@@ -127,6 +127,13 @@ def _which(wish: Gpu) -> list[str]:
 def _plain(size: str) -> str:
     """Return a size as CUDA and the script read it: `40GB` is `40G`."""
     return size[:-1] if size.endswith(("KB", "MB", "GB", "TB")) else size
+
+
+def _take(origin: Origin, *words: str) -> str:
+    """Return the command that gives a unit its cards, run as `_command` does."""
+    script, program = f"{origin.own}/cards.sh", f"{origin.prefix}/bin/python"
+    own = " ".join(escape.word(word) for word in (script, program))
+    return " ".join(["+/bin/sh", own, "%n", *map(escape.word, words)])
 
 
 def _command(origin: Origin, script: str, what: str, *words: str) -> str:

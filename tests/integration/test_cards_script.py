@@ -60,6 +60,9 @@ class Host:
 
     def argv(self, what: str, unit: str, *words: str) -> list[str]:
         own = ["--root", f"{self.root}", "--systemctl", f"{self.root / 'systemctl'}"]
+        if what == "take":
+            script = Path(cards.__file__).with_suffix(".sh")
+            return ["/bin/sh", f"{script}", sys.executable, unit, *words, *own]
         return [sys.executable, "-I", "-S", cards.__file__, what, unit, *words, *own]
 
     def run(self, what: str, unit: str, *words: str) -> tuple[int, str]:
@@ -73,8 +76,8 @@ class Host:
         return self.run("take", unit, *words)
 
     def variables(self, unit: str) -> dict[str, str]:
-        text = (self.root / f"run/envbuild/cards/{unit}.env").read_text()
-        return dict(line.split("=", 1) for line in text.splitlines())
+        lines = (self.root / f"run/envbuild/cards/{unit}.env").read_text().splitlines()
+        return dict(line.split("=", 1) for line in lines if not line.startswith("#"))
 
     def told(self) -> list[str]:
         return self.log.read_text().splitlines()
@@ -145,17 +148,60 @@ def test_a_start_again_keeps_nothing_of_the_last(host: Host) -> None:
 
 def test_what_systemd_was_told_before_is_not_told_again(host: Host) -> None:
     assert host.take("a.service", "--card", "0")[0] == 0
-    lines = ["DeviceAllow=", "/dev/nvidia0 rw", "char-nvidia-uvm rw", "/dev/nvidiactl rw"]
-    text = "\nDeviceAllow=".join(lines)  # as systemd 252 writes them, the last one first
-    drop_in = "run/systemd/system.control/a.service.d/50-DeviceAllow.conf"
-    host.write(drop_in, f"# This is a drop-in\n[Service]\n{text}\n")
+    _told_before(host, "a.service")
+    (host.root / "run/envbuild/cards/a.service.env").unlink()
     assert host.take("a.service", "--card", "0")[0] == 0
     assert len(host.told()) == 1
     assert host.take("a.service", "--card", "1")[0] == 0
     assert len(host.told()) == 2
-    host.write(drop_in, f"[Service]\n{text}\nDeviceAllow=/dev/nvidia1 rw\n")
+    _told_before(host, "a.service", 1)
     assert host.take("a.service", "--card", "0")[0] == 0
     assert len(host.told()) == 3
+
+
+def _told_before(host: Host, unit: str, minor: int = 0) -> None:
+    """Write the drop-in that systemd writes when it is told of a card."""
+    lines = ["DeviceAllow=", f"/dev/nvidia{minor} rw", "char-nvidia-uvm rw", "/dev/nvidiactl rw"]
+    text = "\nDeviceAllow=".join(lines)
+    drop_in = f"run/systemd/system.control/{unit}.d/50-DeviceAllow.conf"
+    host.write(drop_in, f"# This is a drop-in\n[Service]\n{text}\n")
+
+
+def test_a_service_keeps_its_card_where_nobody_took_it(host: Host) -> None:
+    kept = (0, "a.service keeps its cards")
+    assert host.take("a.service") == (0, "a.service has GPU-2")
+    _told_before(host, "a.service", 2)
+    variables = host.variables("a.service")
+    assert host.take("a.service") == kept
+    host.end("a.service")
+    assert host.take("a.service") == kept
+    assert host.variables("a.service") == variables
+    assert host.take("b.service") == (0, "b.service has GPU-0")
+    assert host.held() == {"a.service": ["GPU-2"], "b.service": ["GPU-0"]}
+
+    host.end("a.service")
+    assert host.take("c.service", "--card", "2") == (0, "c.service has GPU-2")
+    assert host.take("a.service") == (0, "a.service has GPU-1")
+    assert host.held()["c.service"] == ["GPU-2"]
+
+
+@pytest.mark.parametrize("what", ["another wish", "no card", "cut", "not told", "no lock"])
+def test_a_service_does_not_keep_what_is_no_more(host: Host, what: str) -> None:
+    assert host.take("a.service") == (0, "a.service has GPU-2")
+    _told_before(host, "a.service", 2)
+    if what == "no card":
+        gone = host.root / "proc/driver/nvidia/gpus/0000:2b:00.0"
+        (gone / "information").unlink()
+        gone.rmdir()
+    if what == "cut":
+        (host.root / "proc/driver/nvidia/capabilities/gpu2/mig/gi3").mkdir(parents=True)
+    if what == "not told":
+        (host.root / "run/systemd/system.control/a.service.d/50-DeviceAllow.conf").unlink()
+    if what == "no lock":
+        (host.root / "run/envbuild/cards.lock").unlink()
+    words = ("--card", "0") if what == "another wish" else ()
+    other = "GPU-2" if what in {"not told", "no lock"} else "GPU-0"
+    assert host.take("a.service", *words) == (0, f"a.service has {other}")
 
 
 def test_what_systemd_refuses_is_not_held(host: Host) -> None:

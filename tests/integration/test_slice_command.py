@@ -275,7 +275,7 @@ def test_one_command_as_a_transient_unit(run: Run) -> None:
     assert "Wants=envbuild-gpu-pcie.service" in argv
     assert "--setenv=CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=30" in argv
     (taken,) = (word for word in argv if word.startswith("ExecStartPre="))
-    assert f"cards.py take {unit} " in taken
+    assert f"cards.sh {sys.prefix}/bin/python {unit} " in taken
     assert "--memory 8G --sm " in taken
     assert "%%" not in taken
 

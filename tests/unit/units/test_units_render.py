@@ -177,9 +177,9 @@ def test_devices_of_a_service_with_cards() -> None:
     assert "envbuild-gpu-nodes.service" in values(unit, "Requires")
     assert "envbuild-gpu-nodes.service" in values(unit, "After")
     assert values(unit, "SupplementaryGroups") == []
-    own = f"+{PREFIX}/bin/python -I -S {PREFIX}/.envbuild/cards.py"
+    own = f"+/bin/sh {PREFIX}/.envbuild/cards.sh {PREFIX}/bin/python"
     words = "--job x.a --mode whole --affinity auto --count 1"
-    assert values(unit, "ExecStartPre") == [f"{own} take %n {words}"]
+    assert values(unit, "ExecStartPre") == [f"{own} %n {words}"]
     assert values(unit, "ExecStopPost") == []  # a cgroup that is gone holds nothing
     assert values(unit, "EnvironmentFile")[1:] == ["-/run/envbuild/cards/%n.env"]
     nodes = units["envbuild-gpu-nodes.service"]
