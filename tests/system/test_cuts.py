@@ -83,6 +83,7 @@ def test_power_cuts_leave_units_and_current_of_one_generation(
 def test_a_machine_that_lost_power_is_installed_again(guest: Machine, after_s: int) -> None:
     install(guest)
     change(guest, "8001", "8002")
+    guest.run("sync")  # the recipe is there, whatever becomes of the units
     again = "cd /root && ENVBUILD_LOCKFILES=/srv/lockfiles envbuild units install small"
     guest.run(f"({again}) >/dev/null 2>&1 & sleep {after_s}")
     guest.power_cut()
