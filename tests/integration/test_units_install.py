@@ -3,8 +3,9 @@
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from statistics import median
 
 import pytest
 from integration import systemd_running
@@ -18,6 +19,15 @@ _WEB = """services:
     network: loopback
     restart: {delay: 30s}
 """
+
+_QUICK = """services:
+  quick:
+    exec: [python, -I, /srv/job.py, slow, "0"]
+    readiness: {kind: notify}
+    restart: {delay: 100ms}
+"""
+_CHECK = ("ExecCondition=", "#")
+_PROGRAMS = Path(__file__).parents[1] / "system/programs"
 
 _long = pytest.mark.skipif(
     os.environ.get("ENVBUILD_SERVICES") != "all", reason="all of it: nox -s services"
@@ -261,3 +271,23 @@ def test_a_user_installs_for_their_own_manager(site: Site) -> None:
     states = {row["unit"]: row["state"] for row in json.loads(done.stdout)["units"]}
     assert states[_UNIT] == "active"
     site.envbuild("units", "remove", "demo", "--user", user="trainer")
+
+
+@_long
+def test_from_kill_to_ready(site: Site, record_property: Callable[[str, object], None]) -> None:
+    """Beside a unit that is written by hand, with the sandbox and program of ours."""
+    for name in ("job.py", "restarts.py"):
+        (site.outside / name).write_text((_PROGRAMS / name).read_text())
+    site.recipe(_QUICK)
+    site.envbuild("units", "install", "demo")
+    ours, by_hand = "envbuild-demo.quick.service", "by-hand.service"
+    lines = site.read(ours).splitlines()
+    site.write(by_hand, "\n".join(line for line in lines if not line.startswith(_CHECK)) + "\n")
+    site.machine.run("systemctl", "start", by_hand)
+    seen = site.machine.run("python3", "/srv/restarts.py", "21", ours, by_hand).stdout
+    medians = {name: median(times) for name, times in json.loads(seen).items()}
+    ratio = medians[ours] / medians[by_hand]
+    told = f"{ours}: {medians[ours]:.3f} s, by hand {medians[by_hand]:.3f} s, {ratio:.2f}x"
+    print(told)  # noqa: T201
+    record_property("restart", told)
+    assert site.machine.show(ours, "ActiveState") == "active"

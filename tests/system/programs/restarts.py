@@ -25,7 +25,7 @@ def restarted(unit: str) -> float:
     begin = time.clock_gettime(time.CLOCK_MONOTONIC)
     os.kill(pid, 9)
     while True:
-        time.sleep(2)
+        time.sleep(1)
         ready = int(shown(unit, "ActiveEnterTimestampMonotonic")) / 1e6
         if ready > begin:
             return ready - begin
