@@ -13,7 +13,7 @@ from envbuild.native.known_symbols import known_symbols
 from envbuild.native.model import ElfFacts, ElfKind, Family, Libc, Version, floor_of
 from envbuild.native.tables import MAGIC, BrokenElf, Tables, text_at
 
-__all__ = ["MAGIC", "gpu_codes", "links", "read"]
+__all__ = ["MAGIC", "linked", "read"]
 
 _CUDA = 190
 _MACHINES = {62: "x86_64", 183: "aarch64", _CUDA: "cuda"}
@@ -56,28 +56,17 @@ def read(stream: BinaryIO, *, path: str) -> ElfFacts:
     return facts
 
 
-def gpu_codes(stream: BinaryIO) -> frozenset[GpuCode]:
-    """Return the targets of a file's kernels, as far as they can be read, and nothing else of it.
-
-    Args:
-        stream: The file, seekable; what is no ELF file has none.
-    """
-    nothing = ElfFacts(path="", kind="object", machine="unknown")
-    try:
-        return _gpu_code(Tables(stream), nothing).kernels
-    except (BrokenElf, fatbin.BrokenFatbin, struct.error):
-        return frozenset()
-
-
-def links(stream: BinaryIO) -> ElfFacts | None:
-    """Return what a file links to (names, folders, versions of symbols), and nothing else of it.
+def linked(stream: BinaryIO) -> ElfFacts | None:
+    """Return a file's machine, links (names, folders, versions of symbols) and GPU code alone.
 
     Args:
         stream: The file, seekable; what is no ELF file, or is broken, gives None.
     """
-    nothing = ElfFacts(path="", kind="object", machine="unknown")
     try:
-        return _links(Tables(stream), nothing)
+        elf = Tables(stream)
+        machine = _MACHINES.get(elf.machine, f"{elf.machine}")
+        nothing = ElfFacts(path="", kind="object", machine=machine)
+        return _gpu_code(elf, _links(elf, nothing))
     except (BrokenElf, struct.error):
         return None
 

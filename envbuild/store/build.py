@@ -2,7 +2,6 @@
 
 import contextlib
 import hashlib
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,10 +19,12 @@ from envbuild.store import (
     bytecode,
     check,
     disk,
+    glibc,
     gpu_code,
     halves,
     installed,
     integrate,
+    libraries,
     libstdcxx,
     link_scripts,
     links,
@@ -40,14 +41,14 @@ from envbuild.store.check import Checked, Row
 from envbuild.store.environment import Environment
 from envbuild.store.layout import Generation, Store
 from envbuild.store.ledger import Ledger
+from envbuild.store.libraries import Libraries
 from envbuild.store.manifest import InstalledPackage, Interpreter, Manifest
 from envbuild.store.order import Order, let_through
 from envbuild.store.order import dumps as dumps_order
 from envbuild.store.unpacked import unlisted
-from envbuild.target import NONE
+from envbuild.target import Needs
 from envbuild.tools import uv
 from envbuild.tools.files import make_folder, remove_tree, write_atomic
-from envbuild.tools.hashing import hash_files
 from envbuild.tools.run import base_environment
 from envbuild.tools.scratch import scratch
 
@@ -135,9 +136,8 @@ def build(work: Build) -> Manifest:
 
 
 def _build(work: Build) -> Manifest:
-    conda, checked, notes, codes = _linked(work)
-    lacking = gpu_code.lacking(codes, work.order.needs)
-    findings = _accepted(work, (*work.order.findings, *notes, *checked.findings, *lacking))
+    conda, checked, notes, read = _linked(work)
+    findings = _accepted(work, (*work.order.findings, *notes, *checked.findings))
     halves.note_accepted(work)
     environment, said = activation.compute(
         work.prefix,
@@ -147,7 +147,8 @@ def _build(work: Build) -> Manifest:
         keep=work.keep,
     )
     findings = (*findings, *_accepted(work, said))
-    rows = [*checked.rows, *_write_own(work, environment, codes)]
+    needed = _needed(work, read, findings)
+    rows = [*checked.rows, *_write_own(work, environment, needed)]
     _smoke_test(work, environment)
     if work.compiled:
         rows = _compile(work, environment, rows)
@@ -157,7 +158,7 @@ def _build(work: Build) -> Manifest:
     return _write_manifest(work, conda, checked.owners, rows, findings)
 
 
-def _linked(work: Build) -> tuple[tuple[CondaPackage, ...], Checked, Findings, gpu_code.Codes]:
+def _linked(work: Build) -> tuple[tuple[CondaPackage, ...], Checked, Findings, Libraries]:
     """Fetch, link and check both halves; where a cache was changed, evict and begin anew."""
     cache = work.store.uv_cache
     for attempt in range(1, _ATTEMPTS + 1):
@@ -172,10 +173,10 @@ def _linked(work: Build) -> tuple[tuple[CondaPackage, ...], Checked, Findings, g
                 _accepted(work, contradicted.findings)
                 ran = halves.link(work, fetched)
         if ran is not None:
-            checked, notes, codes = _looked_at(work, arrivals.contents, ran)
+            checked, notes, read = _looked_at(work, arrivals.contents, ran)
             spoiled = checked.spoiled
             if not spoiled or attempt == _ATTEMPTS:
-                return conda, checked, (*contradicted.findings, *notes), codes
+                return conda, checked, (*contradicted.findings, *notes), read
         work.progress.step("files in the cache were changed: fetching their packages anew")
         halves.evict(work, conda, spoiled)
         remove_tree(work.prefix)
@@ -184,8 +185,8 @@ def _linked(work: Build) -> tuple[tuple[CondaPackage, ...], Checked, Findings, g
 
 def _looked_at(
     work: Build, contents: Mapping[Known, str], ran: link_scripts.Ran
-) -> tuple[Checked, Findings, gpu_code.Codes]:
-    """Check what was linked, read its GPU code, and give everything its final mode."""
+) -> tuple[Checked, Findings, Libraries]:
+    """Check what was linked, read its libraries, and give everything its final mode."""
     integrate.write_conda_files(work.generation, now=work.now)
     seen = installed.walk(work.prefix)
     checked, owners = _check(work, seen, contents, ran.rewritten)
@@ -196,10 +197,18 @@ def _looked_at(
     modes.set_modes(work.prefix, seen)
     notes = (*ran.findings, *scripts.check_interpreters(work.prefix, seen, owners))
     notes = (*notes, *links.dangling(work.prefix, checked), *unlisted(owners))
-    notes = (*notes, *libstdcxx.judge(work.prefix, seen, owners, work.ledger))
-    if errors_of(checked.findings) or work.order.needs.capabilities.value in {None, NONE}:
+    if errors_of(checked.findings):
         return checked, notes, {}
-    return checked, notes, gpu_code.read(work.prefix, seen, owners, work.ledger)
+    platform, needed = work.order.platform, work.order.needs
+    read = libraries.read(work.prefix, seen, owners, work.ledger, platform=platform)
+    notes = (*notes, *libstdcxx.judge(work.prefix, read), *glibc.lacking(read, needed))
+    return checked, (*notes, *gpu_code.lacking(gpu_code.of(read), needed)), read
+
+
+def _needed(work: Build, read: Libraries, findings: Findings) -> Needs:
+    """Return what the environment needs of a host, with what its files say."""
+    needed = gpu_code.completed(work.order.needs, gpu_code.of(read))
+    return glibc.completed(needed, read, findings, packed=work.host_python is not None)
 
 
 def _check(
@@ -248,10 +257,10 @@ def _line(finding: Finding) -> str:
     return f"{finding.severity}: {finding.where}: {finding.what}{why} [{finding.code}]"
 
 
-def _write_own(work: Build, environment: Environment, codes: gpu_code.Codes) -> list[Row]:
+def _write_own(work: Build, environment: Environment, needed: Needs) -> list[Row]:
     """Write our own files, but the manifest; return the rows of those that never change."""
     made = work.generation
-    _write_plain(made.needs, needs.dumps(gpu_code.completed(work.order.needs, codes)))
+    _write_plain(made.needs, needs.dumps(needed))
     rows: list[Row] = []
     for path, text in (
         (made.environment, environments.dumps(environment)),
@@ -315,23 +324,7 @@ def _compile(work: Build, environment: Environment, rows: list[Row]) -> list[Row
             work.prefix, list(targets.values()), environment=variables, keep=work.keep
         )
     owners = {str(row[0]): row[5] for row in rows}
-    return rows + _bytecode_rows(work.prefix, targets, owners)
-
-
-def _bytecode_rows(prefix: Path, targets: dict[str, str], owners: dict[str, object]) -> list[Row]:
-    sizes: dict[str, int] = {}
-    for target in targets:
-        with contextlib.suppress(FileNotFoundError):
-            sizes[target] = os.stat(f"{prefix}/{target}").st_size  # noqa: PTH116
-    digests = hash_files((f"{prefix}/{target}", size) for target, size in sizes.items())
-    rows: list[Row] = []
-    for target, size in sizes.items():
-        digest = digests[f"{prefix}/{target}"]
-        if isinstance(digest, OSError):
-            raise digest
-        owner = owners.get(targets[target])
-        rows.append([target, "bytecode", digest, modes.PLAIN, size, owner])
-    return rows
+    return rows + bytecode.rows(work.prefix, targets, owners)
 
 
 def _write_manifest(

@@ -4,12 +4,16 @@ A generation never changes, so its bytecode is `unchecked-hash`: valid whatever 
 times, and no source is looked at when it is imported.
 """
 
+import contextlib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from envbuild.errors import ToolFailed
+from envbuild.store import modes
+from envbuild.store.check import Row
 from envbuild.tools import run as runner
+from envbuild.tools.hashing import hash_files
 
 TIMEOUT_S = 3600.0
 
@@ -88,3 +92,29 @@ def compile_sources(
     except ValueError as error:
         message = "compiling bytecode gave no answer"
         raise ToolFailed(message, argv=argv, status=0, details=done.stderr[-2000:]) from error
+
+
+def rows(prefix: Path, targets: Mapping[str, str], owners: Mapping[str, object]) -> list[Row]:
+    """Return the manifest's rows of bytecode, of what could be compiled.
+
+    Args:
+        prefix: The generation's prefix.
+        targets: Source by path of its bytecode, relative to the prefix.
+        owners: Whose each source is.
+
+    Raises:
+        OSError: Bytecode that is there cannot be read.
+    """
+    sizes: dict[str, int] = {}
+    for target in targets:
+        with contextlib.suppress(FileNotFoundError):
+            sizes[target] = os.stat(f"{prefix}/{target}").st_size  # noqa: PTH116
+    digests = hash_files((f"{prefix}/{target}", size) for target, size in sizes.items())
+    found: list[Row] = []
+    for target, size in sizes.items():
+        digest = digests[f"{prefix}/{target}"]
+        if isinstance(digest, OSError):
+            raise digest
+        owner = owners.get(targets[target])
+        found.append([target, "bytecode", digest, modes.PLAIN, size, owner])
+    return found

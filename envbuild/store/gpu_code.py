@@ -1,70 +1,40 @@
 """GPU code of what was linked, read from the files themselves, against the recipe's cards."""
 
-import contextlib
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
 from envbuild.findings import Finding, Findings, Severity
 from envbuild.native.code import Capability, capability_of, code_of, verdict
-from envbuild.native.elf import gpu_codes
 from envbuild.native.judge import listed, plain_name
-from envbuild.store.installed import Owner, Seen, is_link
-from envbuild.store.ledger import Ledger
+from envbuild.store.libraries import READ, Libraries
 from envbuild.target import NONE, Need, Needs
-
-_LIBRARY = re.compile(r"\.so(?:\.[0-9.]+)?$")
-_LEAST_BYTES = 4096
 
 Codes = Mapping[str, Mapping[str, str]]
 """GPU code (`sm_80 sm_90`) by label of the package and path of the file."""
 
 
-def read(prefix: Path, seen: Seen, owners: Sequence[Owner], ledger: Ledger) -> Codes:
-    """Return the GPU code of packages' libraries.
-
-    What was read of a package once is kept in the ledger, so that its files are not opened again.
+def of(read: Libraries) -> Codes:
+    """Return the GPU code of libraries, of those that hold some.
 
     Args:
-        prefix: The prefix.
-        seen: What lies in it.
-        owners: Its packages.
-        ledger: The store's ledger.
-
-    Raises:
-        StoreError: The ledger cannot be read or written.
+        read: What was read of them.
     """
-    keys = {f"{owner.package}#{owner.listing}": owner for owner in owners}
-    known = ledger.texts(list(keys))
-    new = {
-        key: dict(_of_package(prefix, seen, owner))
-        for key, owner in keys.items()
-        if key not in known
+    held = {
+        label: {path: library.codes for path, library in files.items() if library.codes}
+        for label, files in read.items()
     }
-    if new:
-        ledger.note_texts(new)
-    return {keys[key].label: codes for key, codes in (known | new).items() if codes}
-
-
-def _of_package(prefix: Path, seen: Seen, owner: Owner) -> Iterator[tuple[str, str]]:
-    for path in owner.paths:
-        status = seen.files.get(path)
-        if status is None or is_link(status) or status.st_size < _LEAST_BYTES:
-            continue
-        if _LIBRARY.search(path):
-            with contextlib.suppress(OSError), Path(f"{prefix}/{path}").open("rb") as file:
-                if codes := gpu_codes(file):
-                    yield path, " ".join(sorted(map(str, codes)))
+    return {label: codes for label, codes in held.items() if codes}
 
 
 def completed(needs: Needs, codes: Codes) -> Needs:
-    """Return needs with the GPU code that was read in the files, where some was.
+    """Return needs with the GPU code that was read in the files, where it is for cards.
 
     Args:
         needs: What is known.
         codes: GPU code that was read.
     """
+    if needs.capabilities.value in {None, NONE}:
+        return needs
     by_code: dict[str, list[str]] = {}
     for label, files in sorted(codes.items()):
         found = {code_of(code) for text in _own(files).values() for code in text.split()}
@@ -73,7 +43,7 @@ def completed(needs: Needs, codes: Codes) -> Needs:
     if not by_code:
         return needs
     value = "; ".join(f"{', '.join(names)}: {text}" for text, names in by_code.items())
-    return replace(needs, codes=Need(value=value, origin="read in the files of its packages"))
+    return replace(needs, codes=Need(value=value, origin=READ))
 
 
 def lacking(codes: Codes, needs: Needs) -> Findings:

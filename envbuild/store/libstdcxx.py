@@ -7,20 +7,16 @@ found there is the host's (ld.so(8)).
 
 import os
 import posixpath
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from envbuild.findings import Finding, Findings, Severity
-from envbuild.native.elf import links
 from envbuild.native.judge import listed
-from envbuild.native.model import ElfFacts, Version
-from envbuild.store.installed import Owner, Seen, is_link
-from envbuild.store.ledger import Ledger
+from envbuild.native.model import Version, version_text
+from envbuild.store import libraries
+from envbuild.store.libraries import LIBSTDCXX, Libraries, Library
 
-SONAME: Final = "libstdc++.so.6"
-_LIBRARY: Final = re.compile(r"\.so(?:\.[0-9.]+)?$")
 _PYTHON: Final = "bin/python"
 _HOST: Final = (
     "usr/lib/x86_64-linux-gnu",
@@ -31,35 +27,25 @@ _HOST: Final = (
 """Where distributions keep it: Debian's by the machine, others'."""
 
 
-def judge(
-    prefix: Path, seen: Seen, owners: Sequence[Owner], ledger: Ledger, *, host: Path = Path("/")
-) -> Findings:
+def judge(prefix: Path, read: Libraries, *, host: Path = Path("/")) -> Findings:
     """Return which libraries of wheels would get a libstdc++ that is too old for them.
 
     Code: `libstdcxx-too-old` (warning: one that is loaded before serves the whole process).
 
     Args:
         prefix: The prefix.
-        seen: What lies in it.
-        owners: Its packages.
-        ledger: The store's ledger, which keeps what was read of a package.
+        read: What was read of its libraries.
         host: The root of the host's files.
-
-    Raises:
-        StoreError: The ledger cannot be read or written.
     """
-    wheels = {f"{SONAME} {one.package}#{one.listing}": one for one in owners if not one.is_conda}
-    known = ledger.texts(list(wheels))
-    new = {
-        key: dict(_needs(prefix, seen, owner)) for key, owner in wheels.items() if key not in known
+    wheels = {
+        label: {path: one for path, one in files.items() if one.glibcxx}
+        for label, files in sorted(read.items())
+        if label.startswith("pypi:")
     }
-    if new:
-        ledger.note_texts(new)
-    needed = {wheels[key].label: texts for key, texts in (known | new).items() if texts}
-    if not needed:
+    if not any(wheels.values()):
         return ()
     places = _Places(prefix, host)
-    return tuple(one for label in sorted(needed) for one in _of_wheel(label, needed[label], places))
+    return tuple(one for label, files in wheels.items() for one in _of_wheel(label, files, places))
 
 
 class _Places:
@@ -68,24 +54,24 @@ class _Places:
     def __init__(self, prefix: Path, host: Path) -> None:
         self._prefix = f"{prefix}"
         self._known: dict[str, Version | None] = {}
-        program = _facts(f"{prefix}/{_PYTHON}")
+        program = libraries.at(f"{prefix}/{_PYTHON}")
         folder = posixpath.dirname(_PYTHON)
         self._program = [] if program is None or program.runpath else list(program.rpath)
         self._program = [self._resolved(one, folder) for one in self._program]
-        self.own = self._version(f"{prefix}/lib/{SONAME}")
+        self.own = self._version(f"{prefix}/lib/{LIBSTDCXX}")
         self.host = next(
-            (there for one in _HOST if (there := self._version(f"{host / one}/{SONAME}"))), None
+            (there for one in _HOST if (there := self._version(f"{host / one}/{LIBSTDCXX}"))), None
         )
 
     def of(self, path: str, rpath: Sequence[str], runpath: Sequence[str]) -> Version | None:
         """Return how new the one is that a library gets, None where there is none."""
         folder = posixpath.dirname(path)
         for each in [self._resolved(one, folder) for one in runpath or rpath]:
-            if there := self._version(f"{each}/{SONAME}"):
+            if there := self._version(f"{each}/{LIBSTDCXX}"):
                 return there
         if not runpath:
             for each in self._program:
-                if there := self._version(f"{each}/{SONAME}"):
+                if there := self._version(f"{each}/{LIBSTDCXX}"):
                     return there
         return self.host
 
@@ -96,40 +82,26 @@ class _Places:
     def _version(self, path: str) -> Version | None:
         place = os.path.normpath(path)
         if place not in self._known:
-            facts = _facts(place)
+            facts = libraries.at(place)
             self._known[place] = None if facts is None else dict(facts.provides).get("GLIBCXX")
         return self._known[place]
 
 
-def _needs(prefix: Path, seen: Seen, owner: Owner) -> Iterator[tuple[str, str]]:
-    """Give the libraries that need libstdc++: `3.4.29|RPATH|RUNPATH` by path."""
-    for path in owner.paths:
-        status = seen.files.get(path)
-        if status is None or is_link(status) or not _LIBRARY.search(path):
-            continue
-        facts = _facts(f"{prefix}/{path}")
-        if facts is not None and SONAME in facts.needed and facts.glibcxx is not None:
-            parts = (_numbers(facts.glibcxx), ":".join(facts.rpath), ":".join(facts.runpath))
-            yield path, "|".join(parts)
-
-
-def _of_wheel(label: str, texts: Mapping[str, str], places: _Places) -> Iterator[Finding]:
+def _of_wheel(label: str, files: Mapping[str, Library], places: _Places) -> Iterator[Finding]:
     lacking: dict[Version | None, dict[str, Version]] = {}
-    for path, text in sorted(texts.items()):
-        floor, rpath, runpath = text.split("|", 2)
-        wanted = tuple(map(int, floor.split(".")))
-        there = places.of(path, _parts(rpath), _parts(runpath))
-        if there is None or wanted > there:
-            lacking.setdefault(there, {})[path] = wanted
-    for there, files in lacking.items():
-        wanted = max(files.values())
+    for path, library in sorted(files.items()):
+        there = places.of(path, library.rpath, library.runpath)
+        if library.glibcxx is not None and (there is None or library.glibcxx > there):
+            lacking.setdefault(there, {})[path] = library.glibcxx
+    for there, wanting in lacking.items():
+        wanted = max(wanting.values())
         has = "there is none" if there is None else f"it gets one with {_name(there)}"
         kept = places.own is not None and places.own >= wanted
         yield Finding(
             code="libstdcxx-too-old",
             severity=Severity.WARNING,
             where=label,
-            what=f"it needs libstdc++ {_name(wanted)}, and {has}: {listed(list(files))}",
+            what=f"it needs libstdc++ {_name(wanted)}, and {has}: {listed(list(wanting))}",
             why="its RUNPATH keeps the loader from the environment's own, which is new enough"
             " (ld.so(8)); an import fails unless that was loaded before"
             if kept
@@ -141,21 +113,5 @@ def _of_wheel(label: str, texts: Mapping[str, str], places: _Places) -> Iterator
         )
 
 
-def _numbers(version: Version) -> str:
-    return ".".join(map(str, version))
-
-
-def _parts(text: str) -> tuple[str, ...]:
-    return tuple(part for part in text.split(":") if part)
-
-
 def _name(version: Version) -> str:
-    return f"GLIBCXX_{_numbers(version)}"
-
-
-def _facts(path: str) -> ElfFacts | None:
-    try:
-        with open(path, "rb") as file:  # noqa: PTH123 - thousands of times
-            return links(file)
-    except OSError:
-        return None
+    return f"GLIBCXX_{version_text(version)}"

@@ -1,14 +1,10 @@
-"""GPU code of packages in a prefix: what is read, what is known already, and what a card lacks."""
-
-from pathlib import Path
+"""GPU code of packages that was read: what a card lacks, and what a host needs."""
 
 import pytest
-from fuzz.made import code_library, record_row
 
 from envbuild.findings import Severity
-from envbuild.store import gpu_code, installed
+from envbuild.store import gpu_code
 from envbuild.store.gpu_code import Codes
-from envbuild.store.ledger import Ledger
 from envbuild.target import Need, Needs
 
 SITE = "lib/python3.11/site-packages"
@@ -24,45 +20,6 @@ def needs(capabilities: str | None) -> Needs:
         cuda=_UNKNOWN,
         capabilities=Need(value=capabilities, origin=origin),
     )
-
-
-def wheel(prefix: Path, **libraries: bytes) -> None:
-    """Put an installed wheel with libraries into a prefix."""
-    site = prefix / SITE
-    (site / "k").mkdir(parents=True, exist_ok=True)
-    (site / "k-1.dist-info").mkdir(exist_ok=True)
-    record = ""
-    for name, data in libraries.items():
-        (site / f"k/{name}.so").write_bytes(data)
-        record += record_row(f"k/{name}.so", data)
-    (site / "k-1.dist-info/RECORD").write_text(record)
-
-
-def read(prefix: Path, ledger: Ledger) -> Codes:
-    seen = installed.walk(prefix)
-    return gpu_code.read(prefix, seen, installed.wheel_owners(prefix, seen, ledger), ledger)
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Ledger:
-    return Ledger(tmp_path / "ledger.sqlite")
-
-
-def test_what_is_read_is_kept_by_content(tmp_path: Path, ledger: Ledger) -> None:
-    """One version with other files is another package; files that are known stay closed."""
-    one, two = tmp_path / "one", tmp_path / "two"
-    wheel(one, a=code_library("sm_90"), b=b"no ELF file".ljust(5000))
-    wheel(two, a=code_library("sm_80"))
-    assert read(one, ledger) == {"pypi:k": {f"{SITE}/k/a.so": "sm_90"}}
-    assert read(two, ledger) == {"pypi:k": {f"{SITE}/k/a.so": "sm_80"}}
-    (one / f"{SITE}/k/a.so").write_bytes(bytes(5000))
-    assert read(one, ledger) == {"pypi:k": {f"{SITE}/k/a.so": "sm_90"}}
-
-
-def test_a_library_that_launches_nothing_has_no_code(tmp_path: Path, ledger: Ledger) -> None:
-    """Its fat binary holds nvcc's default target, and no kernel in it (libcufftw of CUDA 12)."""
-    wheel(tmp_path, a=code_library("sm_52", payload=bytes(760)))
-    assert read(tmp_path, ledger) == {}
 
 
 def codes(**files: str) -> Codes:
@@ -101,11 +58,4 @@ def test_needs_say_what_was_read() -> None:
     held = {"pypi:a": {"a": "sm_90 compute_90"}, "conda:b": {"b": "sm_90 compute_90"}}
     assert gpu_code.completed(needs("9.0"), held).codes.value == "b, a: sm_90 compute_90"
     assert gpu_code.completed(needs("9.0"), {}).codes == _UNKNOWN
-
-
-def test_a_ledger_from_before_gets_its_table(ledger: Ledger) -> None:
-    ledger.note_wheels("half")
-    assert ledger.texts(["k"]) == {}
-    ledger.note_texts({"k": {"a": "sm_90"}})
-    ledger.forget(["k"])
-    assert ledger.texts(["k", "other"]) == {"k": {"a": "sm_90"}}
+    assert gpu_code.completed(needs("none"), held).codes == _UNKNOWN

@@ -7,11 +7,11 @@ import pytest
 from fuzz.made import elf, record_row
 
 from envbuild.findings import Finding, Severity
-from envbuild.store import installed, libstdcxx
+from envbuild.store import installed, libraries, libstdcxx
 from envbuild.store.ledger import Ledger
 
 _SITE = "lib/python3.11/site-packages"
-_NAME = libstdcxx.SONAME
+_NAME = libraries.LIBSTDCXX
 _CONDAS = {"RPATH": ["$ORIGIN/../lib"]}
 
 
@@ -43,16 +43,17 @@ class _World:
     def brings(self, newest: str) -> None:
         self.write(self.prefix / f"lib/{_NAME}", _provider(newest))
 
-    def wheel(self, **libraries: bytes) -> None:
-        record = "".join(record_row(f"k/{name}.so", data) for name, data in libraries.items())
-        for name, data in libraries.items():
+    def wheel(self, **files: bytes) -> None:
+        record = "".join(record_row(f"k/{name}.so", data) for name, data in files.items())
+        for name, data in files.items():
             self.write(self.prefix / f"{_SITE}/k/{name}.so", data)
         self.write(self.prefix / f"{_SITE}/k-1.dist-info/RECORD", record.encode())
 
     def judge(self) -> tuple[Finding, ...]:
         seen = installed.walk(self.prefix)
         owners = installed.wheel_owners(self.prefix, seen, self.ledger)
-        return libstdcxx.judge(self.prefix, seen, owners, self.ledger, host=self.host)
+        read = libraries.read(self.prefix, seen, owners, self.ledger, platform="linux-64")
+        return libstdcxx.judge(self.prefix, read, host=self.host)
 
 
 @pytest.fixture
